@@ -12,18 +12,18 @@ UV := .venv/bin/uv
 SYNCED := .venv/.synced
 CREWAI := .venv-crewai/.synced
 CREWAI_PY := .venv-crewai/bin/python
-# One more than there are cores: the gateways of the tests wait for clocks and disks as much as they work.
+# One more than there are cores: the gateways of the tests wait for clocks and disks as much as they compute.
 WORKERS = $(shell $(PY) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 IS_NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 
-# An activated environment elsewhere must not draw uv away from ours, and uv must not fetch a Python.
+# An activated environment elsewhere must not redirect uv from ours, and uv must not download a Python.
 unexport VIRTUAL_ENV
 unexport PYTHONPATH
-# Hundreds of processes are started by the tests: compiled once, not by each of them anew.
+# The tests start hundreds of processes: compile once, not in each of them.
 unexport PYTHONDONTWRITEBYTECODE
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
-# As pip does: trust what this machine trusts, also behind a proxy that inspects TLS.
+# As pip does: trust the system's CAs, also behind a proxy that inspects TLS.
 export UV_SYSTEM_CERTS := 1
 
 .PHONY: help setup windows test test-both check bench bench-peers soak trace demo mesh schemas shots licenses sbom images clean
@@ -58,20 +58,20 @@ $(CREWAI): pyproject.toml uv.lock | $(SYNCED)
 	@UV_PROJECT_ENVIRONMENT=.venv-crewai $(UV) sync --quiet --locked --all-extras --no-group frameworks --group crewai --python $(PY)
 	@touch $@
 
-# Nothing is built when what was built is of the present sources.
+# Nothing is built when the build is up to date.
 windows: $(SYNCED)  ## build the pages of ui/ into the package; Node comes with the locked dependencies
 	@$(PY) tools/windows.py build
 
 MAIN = --ignore tests/windows --ignore tests/crewai -n $(WORKERS)
 
-# Those in a browser by themselves: Playwright keeps an event loop in its process, which others must not meet.
-# And after the others: their pages and the mesh behind some of them burn as long as they wait. CrewAI's beside
+# Browser tests run by themselves: Playwright keeps an event loop in its process, which other tests must not share.
+# And after the others: their pages and the mesh behind some of them use CPU while they wait. CrewAI's run next to
 # them.
 BROWSER = "tests/windows -n $(WORKERS)" "$(CREWAI_PY) tests/crewai"
-# What all workers load is compiled once, beside the windows' own build and tests, and not by each of them at once.
+# Modules that all workers load are compiled once, parallel to the UI's build and tests, not by each at once.
 COMPILE = $(PY) -m pytest --collect-only -qq -p no:cacheprovider tests/unit tests/contract tests/vectors tests/flows
 
-# Of what comes before the tests one computes on one core and one waits for the network: beside each other.
+# Of the steps before the tests one computes on one core and one waits for the network: run them in parallel.
 test: $(SYNCED)  ## run all tests, those in a real browser too
 	@$(COMPILE) >/dev/null 2>&1 & \
 	{ $(MAKE) $(CREWAI) && $(PY) -m tools.chromium; } & fetched=$$!; \
@@ -87,21 +87,23 @@ test-both: windows $(CREWAI)  ## run all tests, every flow on SQLite and on Post
 	@BOTH=1 $(PY) -m tools.suites "$(MAIN)"
 	@$(PY) -m tools.suites $(BROWSER)
 
-check: $(SYNCED)  ## lint, format, types, layers, generated schemas, the same for ui/ and sdk-ts/
+check: $(SYNCED)  ## lint, format, types, layers, words, generated schemas, the same for ui/ and sdk-ts/
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
-	@$(PY) -m observatory.http.schemas --check
+	@$(PY) -m tools.features
+	@$(PY) -m observatory.schemas --check
 	@$(PY) tools/windows_types.py --check
 	@$(PY) -m tools.licenses --check
+	@$(PY) -m tools.words
 	@$(PY) tools/windows.py check
 	@$(PY) tools/windows.py test
 
 bench: $(SYNCED)  ## measure; table on screen, JSON in bench/out
 	@$(PY) -m bench
 
-bench-peers: $(SYNCED)  ## measure OTLP in beside Arize Phoenix, which gets an environment of its own in .peers
+bench-peers: $(SYNCED)  ## measure OTLP in compared with Arize Phoenix, which gets its own environment in .peers
 	@$(PY) -m bench.peers
 
 soak: $(SYNCED)  ## the long fault runs: kill -9 under load and amid interventions, leaders paused and killed
@@ -123,14 +125,14 @@ demo: windows  ## run the product with a live simulated mesh
 mesh: windows  ## run two gateways on PostgreSQL and NATS behind a load balancer, without Docker
 	@$(PY) -m tools.mesh
 
-schemas: $(SYNCED)  ## write schemas/ and the types of ui/ anew from the wire types
-	@$(PY) -m observatory.http.schemas --write
+schemas: $(SYNCED)  ## regenerate schemas/ and the types of ui/ from the wire types
+	@$(PY) -m observatory.schemas --write
 	@$(PY) tools/windows_types.py
 
-shots: windows  ## take the pictures of docs/windows anew from the running demo
+shots: windows  ## retake the pictures of docs/windows from the running demo
 	@$(PY) -m tools.shots
 
-licenses: $(SYNCED)  ## write the licenses of what is built into the pages, which the wheel carries
+licenses: $(SYNCED)  ## write the licenses of the packages built into the pages, which the wheel includes
 	@$(PY) -m tools.licenses
 
 sbom: $(SYNCED)  ## list all parts, Python and npm, as CycloneDX in dist/sbom.cdx.json

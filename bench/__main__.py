@@ -62,7 +62,7 @@ def measure(name: str, report: Report, folder: Path, left: Path | None) -> Path 
 
 
 def attempt(name: str, report: Report, folder: Path, left: Path | None) -> Path | None:
-    """One that fails is told of and marked missing; the others still run."""
+    """A benchmark that fails is reported and marked missing; the others still run."""
     report.say(f"\n{name} (load {os.getloadavg()[0]:.1f} before)")
     try:
         return measure(name, report, folder, left)
@@ -93,7 +93,7 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     report.say("\n" + report.table())
     report.say(f"\nwritten to {report.write(asked.json)}")
-    # A short figure is a finding, told in the table; only a benchmark that could not run is a failure.
+    # A low figure is a finding, shown in the table; only a benchmark that could not run is a failure.
     sys.exit(any(figure.verdict == "missing" for figure in report.figures))
 
 

@@ -127,8 +127,8 @@ def _ask(gateway: Gateway, asked: dict[str, str], limit: int = 100) -> dict[str,
         trust_env=False,
     )
     answer.raise_for_status()
-    told: dict[str, int] = answer.json()
-    return told
+    received: dict[str, int] = answer.json()
+    return received
 
 
 def door(report: Report, gateway: Gateway, count: int, each: int) -> None:
@@ -138,11 +138,11 @@ def door(report: Report, gateway: Gateway, count: int, each: int) -> None:
         took, worked = [], []
         for _ in range(each):
             busy, began = sum(gateway.process.cpu_times()[:2]), time.perf_counter()
-            told = _ask(gateway, asked)
+            received = _ask(gateway, asked)
             took.append((time.perf_counter() - began) * 1e3)
             worked.append((sum(gateway.process.cpu_times()[:2]) - busy) * 1e3)
         busy = statistics.median(worked)
-        note = f"(at most {max(took):,.0f}; processor {busy:,.0f} ms; hits {told['hits']:,})"
+        note = f"(at most {max(took):,.0f}; processor {busy:,.0f} ms; hits {received['hits']:,})"
         limit = 500 if count >= 1_000_000 else None
         report.add(Figure(f"door, {name}", "ms", statistics.median(took), limit, True, note))
 

@@ -47,7 +47,7 @@ class Outcome:
             "kills": self.cycles,
             "of these inside a transaction": self.in_transaction,
             "deliveries acknowledged": self.acknowledged,
-            "of these told again as the first time": self.repeated,
+            "of these answered again as the first time": self.repeated,
             "deliveries their sender gave up": self.given_up,
             "of these taken all the same, and brought to their end": self.finished_later,
             "messages in the archive, each once": self.messages,
@@ -83,7 +83,7 @@ class Caller(threading.Thread):
                 count += 1
                 try:
                     self.bring(client, f"{self.number}-{count}", chance)
-                except Lost as lost:  # told by who judges
+                except Lost as lost:  # reported by the judge
                     self.lost = lost
                     return
 
@@ -110,11 +110,11 @@ class Caller(threading.Thread):
             else:
                 raise Lost(f"a signed call was answered {answer.status_code}: {answer.text}")
 
-    def _heard(self, name: str, told: dict[str, Any]) -> None:
-        before = self.answers.setdefault(name, told["message_id"])
-        if before != told["message_id"]:
-            raise Lost(f"{name} became two messages: {before} and {told['message_id']}")
-        self.repeated += told["repeated"]
+    def _heard(self, name: str, received: dict[str, Any]) -> None:
+        before = self.answers.setdefault(name, received["message_id"])
+        if before != received["message_id"]:
+            raise Lost(f"{name} became two messages: {before} and {received['message_id']}")
+        self.repeated += received["repeated"]
 
 
 def pages(http: httpx2.Client, path: str, **query: Any) -> Iterator[dict[str, Any]]:

@@ -33,7 +33,7 @@ KINDS = ("pause", "inject", "unpause")
 
 
 class Worker:
-    """An agent that is connected and acknowledges whatever it is told."""
+    """An agent that is connected and acknowledges everything it receives."""
 
     def __init__(self, number: int) -> None:
         self.name, self.session = f"channel-{number}", str(uuid.uuid4())
@@ -66,7 +66,7 @@ class Worker:
 
 
 def pour(port: int, key: str, flowing: Event, ending: Event, sent: Any) -> None:
-    """A process of its own: so many messages a second, evenly, on one connection."""
+    """A process of its own: a fixed number of messages a second, evenly, on one connection."""
     mesh, wire = Mesh(50, seed=time.time_ns()), socket.create_connection(("127.0.0.1", port), timeout=30)
     lines = round(RATE * TICK_S)
     due = time.monotonic()
@@ -114,7 +114,7 @@ async def measured(gateway: Gateway, report: Report, label: str, commands: int) 
         http.headers.update(operator)
         for worker in workers:  # every channel has carried something before it is weighed
             await command(http, worker, "pause")
-        await asyncio.sleep(SETTLE_S)  # nothing tells when memory has settled
+        await asyncio.sleep(SETTLE_S)  # nothing reports when memory has settled
         rss = gateway.rss_mb()
         report.say(f"  {label}: {CHANNELS} channels: {rss:.0f} MB, {before:.0f} MB before")
         report.add(Figure(f"{CHANNELS} channels, memory ({label})", "MB", rss, 600, is_limit=True))
@@ -136,8 +136,8 @@ async def _under_load(
 ) -> list[float]:
     context = multiprocessing.get_context("spawn")
     flowing, ending, sent = context.Event(), context.Event(), context.Value("q", 0)
-    told = (gateway.port, gateway.key, flowing, ending, sent)
-    source = context.Process(target=pour, args=told, daemon=True)
+    received = (gateway.port, gateway.key, flowing, ending, sent)
+    source = context.Process(target=pour, args=received, daemon=True)
     source.start()
     try:
         if not await asyncio.to_thread(flowing.wait, 60):

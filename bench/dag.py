@@ -62,7 +62,7 @@ def send(http: httpx2.Client, key: str, lines: list[bytes]) -> None:
 def folded(http: httpx2.Client, reader: dict[str, str]) -> int:
     """Waits for the analyst; the number it came to."""
     while (status := http.get("/v1/insight/status", headers=reader).json())["lag_messages"]:
-        time.sleep(0.2)  # polled: the analyst tells nobody when it is done
+        time.sleep(0.2)  # polled: the analyst does not report when it is done
     return int(status["cursor"])
 
 
@@ -90,10 +90,10 @@ def run(folder: Path, steps: int, others: int, each: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.dag", description=__doc__)
-    parser.add_argument("--steps", type=int, default=10_000, help="so many steps (default 10,000)")
-    parser.add_argument("--others", type=int, default=0, help="messages of other sessions beside them")
+    parser.add_argument("--steps", type=int, default=10_000, help="number of steps (default 10,000)")
+    parser.add_argument("--others", type=int, default=0, help="messages of other sessions in addition")
     parser.add_argument("--each", type=int, default=7, help="how often it is asked for")
-    parser.add_argument("--folder", type=Path, help="the data of a gateway to put them beside")
+    parser.add_argument("--folder", type=Path, help="the data folder of a gateway to add them to")
     asked = parser.parse_args()
     OUT.mkdir(exist_ok=True)
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="dag-", dir=OUT))

@@ -1,4 +1,4 @@
-"""The record as an outsider sees it: rows straight from the database, and locks as the kernel tells of them.
+"""The record as an outsider sees it: rows straight from the database, and locks as the kernel reports them.
 
 Uses none of the gateway's reading code; the chain is checked by the independent verifier.
 """
@@ -122,7 +122,7 @@ class PostgresEvidence:
 
     def has_open_write(self, pid: int) -> bool:
         # backend_xid is given at the first write: a mere reader has none. The gateway stands still, so a
-        # backend that was working has ended its statement and waits, or will never be told to commit.
+        # backend that was working has ended its statement and waits, or will never be asked to commit.
         sql = (
             "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'observatory' "
             "AND xact_start IS NOT NULL AND backend_xid IS NOT NULL"
@@ -132,7 +132,7 @@ class PostgresEvidence:
 
 def check_chain(evidence: Evidence, after: tuple[int, str] = (0, GENESIS)) -> tuple[tuple[int, str], str]:
     """The verified head and a sentence when something broke ('' when all held)."""
-    # The head first: a daemon may append between two readings, and what it appends is checked the next time.
+    # The head first: a worker may append between two readings, and what it appends is checked the next time.
     head = evidence.head()
     check = ChainCheck(TENANT, *after)
     check.feed(event for event in evidence.events(after[0]) if event[0] <= head[0])

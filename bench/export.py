@@ -98,7 +98,7 @@ def encoding(report: Report, path: Path) -> None:
     rows.close()
     began = time.process_time()
     for at in range(0, len(records), 512):
-        otlp.request([otlp.coded(otlp.read(one)) for one in records[at : at + 512]])
+        otlp.export_request([otlp.encode_event(otlp.read(one)) for one in records[at : at + 512]])
     ours = (time.process_time() - began) / len(records) * 1e6
     theirs = official(records[:5_000])
     report.say(f"  encoding: {ours:.1f} µs an event; with the official messages {theirs:.1f} µs")
@@ -151,7 +151,7 @@ def official(records: list[bytes]) -> float:
 def keep_up(report: Report, gateway: Gateway, backend: OtlpBackend, ways: tuple[str, ...]) -> None:
     """While messages come at the rate asked for: how far behind it ever was, and how it ended.
 
-    Without an exporter it tells what this machine can take in at all just now.
+    Without an exporter it measures what this machine can take in at all.
     """
     seconds = 4 if report.quick else 12
     names = [add(gateway, backend, way, "now") for way in ways]

@@ -29,14 +29,14 @@ from bench.messages import Mesh
 from bench.postgres import database
 from bench.report import OUT
 from bench.soak import Lost, tell
-from observatory.features.webhooks.signature import SUBSCRIBABLE
+from observatory.features.webhooks.types_signature import SUBSCRIBABLE
 
 SECONDS, RATE = 1_800.0, 250
 TICK_S = 0.2
 SESSIONS, RENEWED_S = 100, 20.0  # so many sessions at once, others after so long
 TERMINAL = 10  # one step of so many ends its task
 WARM = 1 / 3
-MOST_WARM_S = 300.0
+MAX_WARM_S = 300.0
 FLAT = 1.10
 SAID_S = 30.0
 PROCESSES = ("gateway", "analyst")
@@ -156,7 +156,7 @@ def run(gateway: Gateway, seconds: float, rate: int) -> dict[str, Memory]:
 
 
 def judge(memory: dict[str, Memory], seconds: float) -> bool:
-    warm_s, flat = min(seconds * WARM, MOST_WARM_S), True
+    warm_s, flat = min(seconds * WARM, MAX_WARM_S), True
     for name, one in memory.items():
         grown = one.growth(warm_s, seconds)
         flat = flat and grown <= FLAT

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from observatory.store.keys import entity_key
-from observatory.store.migrate import migrate
+from observatory.store.migrations.migrate import migrate
 from observatory.store.sqlite import PRAGMAS, connect
 
 BIG = ("audit_log", "messages", "payloads")
@@ -74,14 +74,14 @@ def prebuild(rows: Rows, size: int) -> Iterator[Batch]:
     ]
     head = rows.by("chain_heads", "tenant_id")[rows.tenant_id]
     done = 0
-    told = [row for key, row in audit.items() if key not in payloads]
+    received = [row for key, row in audit.items() if key not in payloads]
     messages = rows.tables["messages"]
     for start in range(0, len(messages), size):
         part = messages[start : start + size]
         batch = Batch()
         batch.messages = len(part)
         # Events without a message (of the first start) go with the first batch.
-        events = (told if not done else []) + [audit[row[0]] for row in part]
+        events = (received if not done else []) + [audit[row[0]] for row in part]
         pairs = {(row[session], agent_of.get(audit[row[0]][sender])) for row in part}
         touched = {pair[0] for pair in pairs}
         fresh = touched - seen

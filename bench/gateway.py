@@ -68,7 +68,7 @@ class Gateway:
         self._wait_ready()
         found = json.loads((self.folder / "credentials.json").read_text())
         self.key, self.reader_key = found["agent_key"], found["operator_key"]
-        # With a public URL of its own, which is the balancer's, a gateway is told its port beforehand.
+        # With a public URL of its own, which is the balancer's, a gateway gets its port beforehand.
         self.port = self.port or int(found["url"].rsplit(":", 1)[1])
         return self
 

@@ -21,15 +21,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from bench.report import OUT
-from observatory.features.cascade.blast_radius import summed
+from observatory.derived.seen import DerivedWrite
+from observatory.features.cascade.blast_radius import blast_totals
 from observatory.features.cascade.routes import cascade_of
-from observatory.features.cascade.types_rows import Spot
+from observatory.features.cascade.types_rows import LocatedStep
 from observatory.features.facts.routes_infection import infection_of
 from observatory.features.facts.types import FactRow, fact_number
-from observatory.http.app_state import House
+from observatory.http.app_state import AppState
 from observatory.pipeline.state import Principal
-from observatory.runtime.seen import Put
-from observatory.store.derived_sqlite import SqliteDerived
+from observatory.stores import sqlite_derived
 
 TENANT = "tnt_bench"
 PAGE, SHOWN, SESSIONS, AGENTS = 5_000, 200, 100, 97
@@ -53,7 +53,7 @@ def session_of(shape: str, seq: int, count: int, stride: int) -> int:
 
 
 def rows(shape: str, seq: int, count: int, stride: int) -> dict[str, list[dict[str, Any]]]:
-    """Every so many steps one of those that the claim reaches; what lies between is said by others."""
+    """At regular intervals one of the steps that the claim reaches; those between are of others."""
     number = (seq - 1) // stride + 1
     if (seq - 1) % stride:
         width = 200 * stride  # sessions of others, at once: none of them hangs on a step the claim reached
@@ -105,33 +105,33 @@ def _rows(seq: int, session: int, parent: int, used: int, from_no: int) -> dict[
     return made
 
 
-async def fill(derived: SqliteDerived, shape: str, count: int, stride: int) -> None:
+async def fill(derived: Any, shape: str, count: int, stride: int) -> None:
     for start in range(0, count * stride, PAGE):
         until = min(start + PAGE, count * stride)
         tables: dict[str, list[dict[str, Any]]] = {}
         for seq in range(start + 1, until + 1):
             for table, found in rows(shape, seq, count, stride).items():
                 tables.setdefault(table, []).extend(found)
-        puts = [Put(table, one) for table, one in tables.items()]
+        puts = [DerivedWrite(table, one) for table, one in tables.items()]
         await derived.apply(TENANT, start, until, 1, puts, [])
 
 
 async def measure(folder: Path, shape: str, asked: argparse.Namespace) -> None:
     count, each, stride = asked.steps, asked.each, max(1, asked.among // asked.steps)
-    derived = SqliteDerived(folder / f"{shape} {count} {stride}.db")
+    derived = sqlite_derived(folder / f"{shape} {count} {stride}.db")
     await derived.start()
     if (await derived.progress(TENANT)).seq < count * stride:
         await fill(derived, shape, count, stride)
-    house = cast(House, SimpleNamespace(derived=derived, settings=SimpleNamespace(orphan_wait_s=0)))
+    app = cast(AppState, SimpleNamespace(derived=derived, settings=SimpleNamespace(orphan_wait_s=0)))
     who = Principal(tenant_id=TENANT, role="operator", key_id="key_bench")
     taken, busy = [], []
     for _ in range(each):
         mark, worked = time.perf_counter(), time.process_time()
-        found, truncated = await infection_of(house, who, SOURCE)
+        found, truncated = await infection_of(app, who, SOURCE)
         read = time.process_time() - worked
         infected = found.infected()
         found.holders(), found.later(), found.spend(True), found.spend(False)
-        found.told(infected[:SHOWN])
+        found.with_evidence(infected[:SHOWN])
         taken.append(time.perf_counter() - mark)
         busy.append(time.process_time() - worked)
     strong, _ = found.spend(True)
@@ -142,18 +142,18 @@ async def measure(folder: Path, shape: str, asked: argparse.Namespace) -> None:
         f"{min(busy):.2f} s of processor (closure {read:.2f}), {min(taken):.2f} s in all",
         flush=True,
     )
-    await blast(house, who, shape, each)
+    await blast(app, who, shape, each)
     await derived.stop()
 
 
-async def blast(house: House, who: Principal, shape: str, each: int) -> None:
+async def blast(app: AppState, who: Principal, shape: str, each: int) -> None:
     taken, busy = [], []
     for _ in range(each):
         mark, worked = time.perf_counter(), time.process_time()
-        cascade, truncated = await cascade_of(house, who, Spot(1, _key(1), -_key(1), 1, 1, 1))
+        cascade, truncated = await cascade_of(app, who, LocatedStep(1, _key(1), -_key(1), 1, 1, 1))
         found = cascade.settle()
         order = sorted(found.depth)
-        summed(cascade, found)
+        blast_totals(cascade, found)
         cascade.evidence(found, order[:SHOWN])
         taken.append(time.perf_counter() - mark)
         busy.append(time.process_time() - worked)
@@ -167,8 +167,10 @@ async def blast(house: House, who: Principal, shape: str, each: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.infection", description=__doc__)
-    parser.add_argument("--steps", type=int, default=100_000, help="so many steps (default 100,000)")
-    parser.add_argument("--among", type=int, default=0, help="among so many of others in all (default: none)")
+    parser.add_argument("--steps", type=int, default=100_000, help="number of steps (default 100,000)")
+    parser.add_argument(
+        "--among", type=int, default=0, help="among this many steps of others (default: none)"
+    )
     parser.add_argument("--folder", type=Path, help="keep the stores there, and use what is there")
     parser.add_argument("--shape", choices=SHAPES, help="only this one")
     parser.add_argument("--each", type=int, default=3, help="how often each shape is asked for")

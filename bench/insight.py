@@ -11,16 +11,16 @@ from pathlib import Path
 from bench import dag, lag, live, spreading
 from bench.report import Figure, Report
 
-MOST_MS, GRAPH_MS, SPREAD_S, LAG_S = 300, 500, 1, 5
+MAX_MS, GRAPH_MS, SPREAD_S, LAG_S = 300, 500, 1, 5
 
 
 def insight(report: Report, folder: Path) -> None:
     asked = live.arguments().parse_args(["--seconds", "10" if report.quick else "60"])
-    told = live.run(asked, folder / "live")
+    received = live.run(asked, folder / "live")
     for topic in live.TOPICS:
         name = f"live: commit to client, {topic}, p99"
-        report.add(Figure(name, "ms", told[topic]["p99"], MOST_MS, is_limit=True))
-    report.add(Figure("live: the server", "cores", told["cores"], 1, is_limit=True))
+        report.add(Figure(name, "ms", received[topic]["p99"], MAX_MS, is_limit=True))
+    report.add(Figure("live: the server", "cores", received["cores"], 1, is_limit=True))
     found = dag.run(folder / "dag", 10_000, 0, 7)
     note = f"(best {found['best']:.0f}, worst {found['worst']:.0f})"
     report.add(Figure("graph of 10,000 steps", "ms", found["middle"], GRAPH_MS, is_limit=True, note=note))

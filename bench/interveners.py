@@ -80,9 +80,9 @@ class Voice(Caller):
             while not self.ending.is_set():
                 answer = self.call("POST", "/v1/messages", body)
                 if answer is not None and answer.status_code == 202:
-                    told = answer.json()
-                    self.promised.steps[step] = told
-                    if told["state"] == "held":
+                    received = answer.json()
+                    self.promised.steps[step] = received
+                    if received["state"] == "held":
                         self.promised.held.add(step)
                     break
                 if answer is not None and answer.status_code not in (429, 503):

@@ -87,7 +87,7 @@ class Witness:
         return len(self._seen)
 
     def check(self, ledger: Ledger, whole: bool) -> None:
-        """Raises Lost. With `whole`, everything is read and verified anew."""
+        """Raises Lost. With `whole`, everything is read and verified again."""
         if whole:
             self._verified, self._seen = (0, GENESIS), {}
         self._read_messages()

@@ -1,6 +1,6 @@
 """`python -m bench.lag [--rate N --seconds N]`: how far the derived store is behind while messages come in.
 
-Messages of the corridor's bench at a steady rate; `GET /v1/insight/status` is asked twice a second. Printed
+Messages of the pipeline's bench at a steady rate; `GET /v1/insight/status` is asked twice a second. Printed
 are the lag in seconds and messages while it runs, how long the rest takes afterwards, and the processor time
 of the analyst for a message. The issue wants at most 5 s at 2,000 msg/s.
 """

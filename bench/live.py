@@ -108,11 +108,11 @@ class Ear:
             await opened.send(json.dumps({"op": "subscribe", "topics": [self.topic]}))
             async for data in opened:
                 now = time.perf_counter()
-                told = _frame(data)
+                received = _frame(data)
                 ready.set()
                 self.frames[int(now)] += 1
                 self.bytes += len(data)
-                for item in told.items:
+                for item in received.items:
                     if item.message_id:
                         self.messages.setdefault(self._ids.setdefault(item.message_id, len(self._ids)), now)
                     elif item.kind in ("node", "session"):
@@ -153,11 +153,11 @@ async def speak(
             at = time.perf_counter()
             limit.release()
             for (name, _), line in zip(made, answer.text.splitlines(), strict=True):
-                told = json.loads(line)
-                if told["code"] != 202:
-                    raise RuntimeError(f"answered {told}")
+                received = json.loads(line)
+                if received["code"] != 202:
+                    raise RuntimeError(f"answered {received}")
                 mesh.counts[name] += 1
-                sent.append((name, mesh.counts[name], told["message_id"], at))
+                sent.append((name, mesh.counts[name], received["message_id"], at))
 
         due, end, tasks = time.monotonic(), time.monotonic() + seconds, []
         while due < end:
@@ -188,14 +188,14 @@ async def measured(port: int, keys: tuple[str, str], asked: argparse.Namespace, 
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    told: dict[str, Any] = {"rate": len(sent) / (ended - began), "client_cpu": time.process_time() - cpu}
+    received: dict[str, Any] = {"rate": len(sent) / (ended - began), "client_cpu": time.process_time() - cpu}
     inside = range(int(began) + 1, int(ended))
     for topic in TOPICS:
         mine = [ear for ear in ears if ear.topic == topic]
         times = sorted(ms for ear in mine for ms in ear.times(sent))
         counted = [ear.frames[second] for ear in mine for second in inside]
         if times:
-            told[topic] = {
+            received[topic] = {
                 "clients": len(mine),
                 "p50": times[len(times) // 2],
                 "p99": times[int(0.99 * len(times))],
@@ -204,7 +204,7 @@ async def measured(port: int, keys: tuple[str, str], asked: argparse.Namespace, 
                 "most": max(counted, default=0),
                 "kb_s": sum(ear.bytes for ear in mine) / len(mine) / (ended - began + SETTLE_S) / 1_000,
             }
-    line.send(told)
+    line.send(received)
 
 
 def play(port: int, keys: tuple[str, str], asked: argparse.Namespace, line: Connection) -> None:
@@ -227,21 +227,21 @@ def run(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
         assert mine.recv() == "end"
         spent, took = gateway.cpu_s() - cpu, time.perf_counter() - began
         memory.append(gateway.rss_mb())
-        told: dict[str, Any] = mine.recv()
+        received: dict[str, Any] = mine.recv()
         clients.join(30)
-    return told | {"cores": spent / took, "seconds": took, "memory": memory}
+    return received | {"cores": spent / took, "seconds": took, "memory": memory}
 
 
-def show(asked: argparse.Namespace, told: dict[str, Any]) -> None:
+def show(asked: argparse.Namespace, received: dict[str, Any]) -> None:
     print(
-        f"{asked.agents} agents, {told['rate']:,.0f} msg/s, {asked.clients} clients, "
-        f"{told['seconds']:.0f} s: server {told['cores']:.2f} cores; "
-        f"clients {told['client_cpu'] / told['seconds']:.2f} cores"
+        f"{asked.agents} agents, {received['rate']:,.0f} msg/s, {asked.clients} clients, "
+        f"{received['seconds']:.0f} s: server {received['cores']:.2f} cores; "
+        f"clients {received['client_cpu'] / received['seconds']:.2f} cores"
     )
-    print(f"  memory    {' '.join(f'{at:.0f}' for at in told['memory'])} MB")
+    print(f"  memory    {' '.join(f'{at:.0f}' for at in received['memory'])} MB")
     for topic in TOPICS:
-        if topic in told:
-            one = told[topic]
+        if topic in received:
+            one = received[topic]
             print(
                 f"  {topic:9} ({one['clients']} clients)  p50 {one['p50']:6.1f} ms  "
                 f"p99 {one['p99']:6.1f} ms  worst {one['worst']:7.1f} ms  "

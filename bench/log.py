@@ -23,10 +23,10 @@ from bench.gateway import Gateway
 from bench.load import Client
 from bench.rates import WARM_UP, measure, ndjson
 from bench.report import OUT, Figure, Report
-from observatory.features.transparency.log_tree import Tree
+from observatory.features.transparency.log_tree import LogTree
 from observatory.ledger import merkle, note, tiles
-from observatory.store.migrate import migrate_sqlite
-from observatory.store.sqlite import SqliteStore
+from observatory.store.migrations.migrate import migrate_sqlite
+from observatory.stores import sqlite_record
 
 TENANT, ORIGIN = "tnt_default", "log.example/tnt_default"
 KEY = note.Signer(ORIGIN, bytes(range(32)))
@@ -48,7 +48,7 @@ def log(report: Report, folder: Path) -> None:
 
 def append(report: Report) -> None:
     leaves = [sha256(number.to_bytes(4, "big")).digest() for number in range(200_000)]
-    edge = tiles.Edge()
+    edge = tiles.TileEdge()
     began = time.perf_counter()
     edge.extend(leaves)
     edge.root()
@@ -81,7 +81,7 @@ def filled(path: Path, size: int) -> None:
     rows.execute("PRAGMA synchronous=0")
     rows.execute("INSERT INTO tenants VALUES (?, 'Default', 1, NULL)", (TENANT,))
     rows.execute("INSERT INTO chain_heads VALUES (?, 1, ?, '', 0, 0, 0, 0)", (TENANT, size))
-    edge = tiles.Edge()
+    edge = tiles.TileEdge()
     for first in range(1, size + 1, STEP):
         records = [(number, _record(number)) for number in range(first, min(first + STEP, size + 1))]
         leaves = [_leaf(number, record) for number, record in records]
@@ -103,10 +103,10 @@ def filled(path: Path, size: int) -> None:
 
 async def proofs(report: Report, path: Path, size: int) -> None:
     """Event, checkpoint and hashes read from the database, the proof checked: as the door does it."""
-    store = SqliteStore(path)
+    store = sqlite_record(path)
     await store.start()
     try:
-        tree, chance, spent, cpu = Tree(store), random.Random(1), [], time.process_time()
+        tree, chance, spent, cpu = LogTree(store), random.Random(1), [], time.process_time()
         for _ in range(200 if report.quick else 2_000):
             number = chance.randrange(size) + 1
             began = time.perf_counter()
@@ -123,14 +123,14 @@ async def proofs(report: Report, path: Path, size: int) -> None:
             f"  inclusion proofs of random events: p50 {p50:.2f} ms, p99 {p99:.2f} ms; CPU {cpu:.2f} ms each"
         )
         report.add(Figure(f"inclusion proof at {size:,}, p99", "ms", p99, 5, is_limit=True))
-        await _behind(report, Tree(store), size)
+        await _behind(report, LogTree(store), size)
     finally:
         await store.stop()
 
 
-async def _behind(report: Report, tree: Tree, size: int) -> None:
+async def _behind(report: Report, tree: LogTree, size: int) -> None:
     """What sealing a thousand events takes, the write aside: read, hash, sign."""
-    edge, count = tiles.Edge(), 0
+    edge, count = tiles.TileEdge(), 0
     began = time.process_time()
     while count < min(50_000, size):
         edge.extend(await tree.leaves(TENANT, count, 1_000))

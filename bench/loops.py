@@ -20,8 +20,8 @@ from bench.trajectories.format import Step, Trajectory, opened, untouched
 from bench.trajectories.tuning import tuning
 from observatory.features.loops import call_fingerprint as fingerprint
 from observatory.features.loops import tokenizer as wording
-from observatory.features.loops.detector import Verdict, Watch
-from observatory.protocol.rulebook import LoopSettings
+from observatory.features.loops.second_detector import LoopVerdict, LoopWatch
+from observatory.protocol.tenant_config import LoopSettings
 
 RATIO_WINDOW, RATIO_LOOP = 5, 0.25
 TUNING_ONLY = "--tuning"
@@ -49,8 +49,8 @@ class Score(NamedTuple):
         return 2 * self.hits / both if both else 1.0
 
 
-def prints(step: Step) -> fingerprint.Step:
-    return fingerprint.prints(
+def prints(step: Step) -> fingerprint.StepFingerprint:
+    return fingerprint.fingerprint(
         step.intent,
         step.reasoning,
         step.tool,
@@ -61,14 +61,14 @@ def prints(step: Step) -> fingerprint.Step:
     )
 
 
-def verdicts(one: Trajectory) -> list[tuple[int, str, Verdict]]:
+def verdicts(one: Trajectory) -> list[tuple[int, str, LoopVerdict]]:
     """What the detector says while the steps come in: (number of the step, agent, verdict)."""
     base = LoopSettings()
     rules = LoopSettings(polling_tools=base.polling_tools + tuple(one.polling_tools))
-    watches: dict[str, Watch] = {}
+    watches: dict[str, LoopWatch] = {}
     said = []
     for number, step in enumerate(one.steps):
-        watch = watches.setdefault(step.agent, Watch())
+        watch = watches.setdefault(step.agent, LoopWatch())
         verdict = watch.push(number, prints(step), rules, bool(step.children))
         if verdict is not None:
             said.append((number, step.agent, verdict))
@@ -112,8 +112,8 @@ def microseconds(trajectories: Sequence[Trajectory], rounds: int = 5) -> float:
     for _ in range(rounds):
         spent, count = 0.0, 0
         for one in trajectories:
-            watch = Watch()
-            wording.forget()  # nothing is remembered from the round before
+            watch = LoopWatch()
+            wording.clear_cache()  # nothing is remembered from the round before
             began = time.process_time()
             for number, step in enumerate(one.steps):
                 watch.push(number, prints(step), rules)
@@ -142,7 +142,7 @@ def heavy() -> Trajectory:
     return Trajectory(name="heavy", family="heavy", label="normal", steps=steps)
 
 
-def told(report: Report, part: str, trajectories: list[Trajectory], show_families: bool = True) -> None:
+def received(report: Report, part: str, trajectories: list[Trajectory], show_families: bool = True) -> None:
     mine, right = scored(trajectories, detector)
     seeds, seeds_right = scored(trajectories, ratio)
     report.say(
@@ -173,11 +173,11 @@ def told(report: Report, part: str, trajectories: list[Trajectory], show_familie
 def loops(report: Report, folder: Path) -> None:
     """`folder` is not needed: nothing is written."""
     tuned = tuning()
-    told(report, "tuning", tuned)
-    told(report, "opened", opened())
+    received(report, "tuning", tuned)
+    received(report, "opened", opened())
     fresh = [] if TUNING_ONLY in sys.argv else untouched()
     if fresh:
-        told(report, "untouched", fresh)
+        received(report, "untouched", fresh)
     else:
         report.say("  untouched: not there, or not asked for")
     report.add(Figure("loops: a message", "µs", microseconds(tuned), MICROSECONDS_ASKED, is_limit=True))

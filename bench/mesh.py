@@ -1,4 +1,4 @@
-"""`python -m bench.mesh [--quick] [--share 0.3]`: one gateway beside two, on one PostgreSQL and one NATS.
+"""`python -m bench.mesh [--quick] [--share 0.3]`: one gateway against two, on one PostgreSQL and one NATS.
 
 The same load from two tenants: requests of 200 lines over 4 connections each, from a process a tenant. With
 one gateway both go to it; with two, a tenant to each (as a balancer by key does), and then each tenant to
@@ -37,10 +37,10 @@ from bench.load import Client, Job
 from bench.postgres import Cluster, ask, cluster
 from bench.rates import CONNECTIONS, LINES, SESSIONS, WARM_UP, WrongAnswer
 from bench.report import OUT, Figure, Report, shown
-from observatory.store.postgres import PostgresStore
+from observatory.stores import postgres_record
 from tests import nats_server
 
-House = tuple[list[Gateway], Cluster, nats_server.Nats]
+Deployment = tuple[list[Gateway], Cluster, nats_server.Nats]
 PERIOD_S = 0.02
 CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
 WANTED = 1.5
@@ -93,10 +93,10 @@ class Result:
             "NATS": self.nats_cpu_s,
             "clients": self.client_cpu_s,
         }
-        told = ", ".join(f"{name} {used / self.messages * 1e6:.0f}" for name, used in costs.items())
+        received = ", ".join(f"{name} {used / self.messages * 1e6:.0f}" for name, used in costs.items())
         each = self.messages
         return (
-            f"{shown(self.rate)} msg/s ({each:,} in {self.seconds:.1f} s); µs a message: {told}; "
+            f"{shown(self.rate)} msg/s ({each:,} in {self.seconds:.1f} s); µs a message: {received}; "
             f"cores busy {self.cores:.2f} of {os.cpu_count()} (gateways {busy}); "
             f"{each / self.commits:.0f} messages a commit of {self.commit_s / self.commits * 1e3:.0f} ms; "
             f"bytes a message: {self.wal_bytes / each:,.0f} of WAL, {self.stored_bytes / each:,.0f} stored; "
@@ -117,7 +117,7 @@ def call(gateway: Gateway, key: str, path: str, body: dict[str, Any]) -> Any:
 def tenants(gateway: Gateway, count: int) -> list[Tenant]:
     """Each on a lane of its own: one gateway is not to be made slow by two that happen to share one."""
     admin = json.loads((gateway.folder / "credentials.json").read_text())["admin_key"]
-    lane, made = PostgresStore("postgresql://").lane, dict[int, Tenant]()
+    lane, made = postgres_record("postgresql://").lane, dict[int, Tenant]()
     while len(made) < count:
         found = call(gateway, admin, "/v1/tenants", {"display_name": "Of a benchmark"})
         key = call(gateway, found["key"], "/v1/keys", {"role": "agent"})["key"]
@@ -126,8 +126,8 @@ def tenants(gateway: Gateway, count: int) -> list[Tenant]:
 
 
 @contextmanager
-def house(folder: Path, count: int, **settings: str) -> Iterator[House]:
-    """So many gateways on a PostgreSQL and a NATS of their own, both on the disk and synced."""
+def deployment(folder: Path, count: int, **settings: str) -> Iterator[Deployment]:
+    """Several gateways on their own PostgreSQL and NATS, both on the disk and synced."""
     with ExitStack() as stack:
         server = stack.enter_context(cluster())
         ask(server.url, "CREATE DATABASE observatory")
@@ -159,7 +159,7 @@ def below(pid: int) -> list[int]:
 
 def tell(pids: list[int], sign: signal.Signals) -> None:
     for pid in pids:
-        with suppress(ProcessLookupError):  # an analyst may be started anew
+        with suppress(ProcessLookupError):  # an analyst may be restarted
             os.kill(pid, sign)
 
 
@@ -213,12 +213,12 @@ def share_of(gateways: list[Gateway], share: float) -> Iterator[None]:
 
 def figures(gateways: list[Gateway], server: Cluster) -> list[float]:
     """Commits, seconds in them, bytes of WAL, bytes of the database, so far."""
-    told = [one.metrics() for one in gateways]
+    received = [one.metrics() for one in gateways]
     names = ("observatory_batches_total", "observatory_commit_seconds_total")
     sql = (
         "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8, pg_database_size('observatory')::float8"
     )
-    return [*(sum(one[name] for one in told) for name in names), *ask(server.url, sql)[0]]
+    return [*(sum(one[name] for one in received) for name in names), *ask(server.url, sql)[0]]
 
 
 def load(
@@ -292,9 +292,9 @@ def jobs_of(gateways: list[Gateway], owners: list[Tenant], messages: int, spread
 
 
 def arrangement(report: Report, folder: Path, count: int, messages: int, share: float) -> list[Result]:
-    """What so many gateways reach, on an empty database of their own."""
+    """The rate of this many gateways, on their own empty database."""
     found = []
-    with house(folder, count, insight=INSIGHT) as (gateways, server, nats):
+    with deployment(folder, count, insight=INSIGHT) as (gateways, server, nats):
         owners = tenants(gateways[0], 2)
         word = "one gateway" if count == 1 else f"{count} gateways"
         rows = [("two tenants", owners, False), ("one tenant", owners[:1], count > 1)]

@@ -29,7 +29,7 @@ from bench.evidence import PostgresEvidence
 from bench.gateway import Gateway
 from bench.kill import Witness
 from bench.load import request_bytes
-from bench.mesh import house
+from bench.mesh import deployment
 from bench.report import OUT
 from bench.soak import Lost, table, tell
 from bench.writers import Ledger, Writer
@@ -211,7 +211,7 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="mesh-faults-", dir=OUT))
     try:
-        with house(folder, 2, insight="false") as (gateways, server, nats):
+        with deployment(folder, 2, insight="false") as (gateways, server, nats):
             db = server.url.replace("/postgres?", "/observatory?")
             count = 5_000 if asked.quick else asked.messages
             outcome = run(gateways, nats, db, count, asked.seed, tell)

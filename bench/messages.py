@@ -56,7 +56,7 @@ def _template(rng: random.Random, agent: int) -> Template:
             "reasoning_chain": [rng.choice(_THOUGHTS)],
             "confidence_score": round(rng.uniform(0.5, 0.99), 2),
             "strategy_used": "ReAct",
-            "entropy_score": 0.8,  # near what is computed: another figure would be told of as a discrepancy
+            "entropy_score": 0.8,  # near what is computed: another figure would be reported as a discrepancy
         },
         "action": {
             "tool_call": tool,
@@ -96,7 +96,7 @@ def uuids(count: int) -> list[bytes]:
 
 
 class Mesh:
-    """Agents at work in so many sessions; each call continues where the last ended."""
+    """Agents at work in this many sessions; each call continues where the last ended."""
 
     def __init__(self, sessions: int, seed: int = 1) -> None:
         self._rng = random.Random(seed)

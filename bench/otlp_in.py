@@ -1,4 +1,4 @@
-"""OTLP in: how many spans a second are durable over HTTP, beside the same gateway taking DecisionLogs."""
+"""OTLP in: how many spans a second are durable over HTTP, against the same gateway taking DecisionLogs."""
 
 from __future__ import annotations
 

@@ -182,7 +182,8 @@ def compare(report: Report, folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.peers", description="Measure OTLP in beside Arize Phoenix on this machine."
+        prog="python -m bench.peers",
+        description="Measure OTLP in compared with Arize Phoenix on this machine.",
     )
     parser.add_argument("--quick", action="store_true", help="fewer spans")
     parser.add_argument("--json", type=Path, help="where to write the figures (default: bench/out)")

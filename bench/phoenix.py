@@ -1,7 +1,7 @@
 """Arize Phoenix as a child process in an environment of its own, as its manual starts it, on SQLite.
 
 Made by uv into `.peers/` (not in git): its dependencies and ours want different versions. It is asked
-only through its own doors, and calls nobody: its telemetry and external resources are off.
+only through its own API, and calls no other host: its telemetry and external resources are off.
 """
 
 from __future__ import annotations

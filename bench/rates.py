@@ -1,4 +1,4 @@
-"""Rates of the real server: NDJSON ingest beside its floor, single POSTs, violations."""
+"""Rates of the real server: NDJSON ingest compared with its floor, single POSTs, violations."""
 
 from __future__ import annotations
 

@@ -33,19 +33,21 @@ from observatory.features.schedule import commands as jobs
 from observatory.features.schedule import commands_firing as firing
 from observatory.features.schedule.commands import JobSpec
 from observatory.features.schedule.worker import Scheduler
-from observatory.pipeline.committer import Committer
-from observatory.pipeline.message_event import Service
-from observatory.pipeline.state import HOME_TENANT, Act, Principal, Verdict
+from observatory.pipeline.commit.committer import Committer
+from observatory.pipeline.message_event import ServiceInfo
+from observatory.pipeline.state import HOME_TENANT, Command, Principal, SubmissionResult
 from observatory.runtime.leader import Leader
 from observatory.runtime.wall_clock import WallClock
 from observatory.settings import Settings
-from observatory.store.migrate import migrate
-from observatory.store.postgres import LANE_SESSION, PostgresStore
+from observatory.stages import WRITE_PATH
+from observatory.store.migrations.migrate import migrate
+from observatory.store.postgres import LANE_SESSION
+from observatory.stores import postgres_record
 
 HOUR = 3_600 * 10**9
 LOOK_S = 0.05
 PRELOADED = ["observatory.features.schedule.worker", "observatory.store.postgres", "bench.soak", "uvloop"]
-SERVICE = Service("observatory", "0", "bench")
+SERVICE = ServiceInfo("observatory", "0", "bench")
 MOVES = {signal.SIGUSR1: HOUR, signal.SIGUSR2: -HOUR, signal.SIGHUP: 0}
 SPEC = JobSpec(
     name="",
@@ -71,10 +73,11 @@ class Home:
 
     def __init__(self, url: str) -> None:
         self.settings = Settings()
-        self.store = PostgresStore(url, lanes=1, readers=2)
+        self.store = postgres_record(url, lanes=1, readers=2)
         self.shift_ns = 0
         self.committer = Committer(
             self.store,
+            WRITE_PATH,
             SERVICE,
             lambda notice: None,
             max_messages=5_000,
@@ -86,7 +89,7 @@ class Home:
     def clock(self) -> int:
         return time.time_ns() + self.shift_ns
 
-    def principal_of_house(self, tenant_id: str) -> Principal:
+    def gateway_principal(self, tenant_id: str) -> Principal:
         return Principal(tenant_id=tenant_id, role="admin", key_id="sys_gateway")
 
     @contextlib.asynccontextmanager
@@ -109,7 +112,7 @@ async def _schedule(home: Home, lease_s: float, notes: Path) -> None:
     loop = asyncio.get_running_loop()
     for number, shift in MOVES.items():
         loop.add_signal_handler(number, setattr, home, "shift_ns", shift)
-    # As a gateway's 10 s are to its lease of 15 s: who is stopped lets go of the tenant's lock before.
+    # As a gateway's 10 s are to its lease of 15 s: a stopped one releases the tenant's lock before.
     for name in ("idle_in_transaction_session_timeout", "statement_timeout"):
         LANE_SESSION[name] = f"{int(lease_s * 667)}ms"
     async with home.open():
@@ -170,11 +173,11 @@ class Ring:
 class Run:
     def __init__(self, home: Home, ring: Ring, lease_s: float, seed: int) -> None:
         self.home, self.ring, self.lease_s, self.rng = home, ring, lease_s, random.Random(seed)
-        self.who = home.principal_of_house(HOME_TENANT)
+        self.who = home.gateway_principal(HOME_TENANT)
         self.made = self.pauses = self.kills = self.moves = self.tried = 0
         self.takeovers: list[float] = []
 
-    async def submit(self, acts: Sequence[Act]) -> list[Verdict]:
+    async def submit(self, acts: Sequence[Command]) -> list[SubmissionResult]:
         return await self.home.committer.submit(HOME_TENANT, acts)
 
     async def make(self, many: int) -> None:
@@ -201,7 +204,7 @@ class Run:
         while (lease := await self.home.store.lease(firing.LEASE)) is None or lease.epoch == epoch:
             await asyncio.sleep(0.02)
             if time.monotonic() - since > self.lease_s + 30:
-                raise Lost("nobody took the lease over")
+                raise Lost("no gateway took the lease over")
         self.takeovers.append(time.monotonic() - since)
         await self.write_with(epoch)
 
@@ -268,7 +271,7 @@ async def drive(run: Run, firings: int, pauses: int, kills: int, moves: int) -> 
 
 
 def judge(url: str, run: Run, within_s: float) -> dict[str, int]:
-    """By the database alone, but for how long nobody led."""
+    """By the database alone, but for how long there was no leader."""
     counts = {
         "runs": "SELECT count(*) FROM job_runs",
         "jobs with no run or more than one": "SELECT count(*) FROM jobs j WHERE (SELECT count(*) "
@@ -294,7 +297,7 @@ def judge(url: str, run: Run, within_s: float) -> dict[str, int]:
     late = [took for took in run.takeovers if took > run.lease_s + within_s]
     if late:
         raise Lost(
-            f"{len(late)} times nobody led for longer than the lease and {within_s:g} s: {max(late):.1f} s"
+            f"{len(late)} times no leader for longer than the lease and {within_s:g} s: {max(late):.1f} s"
         )
     return found
 
@@ -340,8 +343,8 @@ def _ring(url: str, lease_s: float, folder: Path) -> Iterator[Ring]:
 
 
 def main() -> None:
-    told = (__doc__ or "").split("\n")[0]
-    parser = argparse.ArgumentParser(prog="python -m bench.schedulers", description=told)
+    received = (__doc__ or "").split("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m bench.schedulers", description=received)
     parser.add_argument("--quick", action="store_true", help="few of each")
     parser.add_argument("--lease", type=float, default=1.5)
     parser.add_argument("--seed", type=int, default=7)

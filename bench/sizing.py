@@ -1,4 +1,4 @@
-"""`python -m bench.sizing [--measured FILE]`: what a larger house would reach, by a small simulation.
+"""`python -m bench.sizing [--measured FILE]`: what a larger deployment would reach, by a small simulation.
 
 Discrete events over the service times that `bench.mesh --json FILE` measured: CPU of gateway, analyst,
 PostgreSQL and client a message, and the wait of a commit. First it is run for the arrangements that were
@@ -27,7 +27,7 @@ LINES, CONNECTIONS, BATCH = 200, 4, 1_000
 SLICE_S = 0.001
 # Of the gateway's CPU: what is done before the batch is handed to the writing thread.
 THINKING = 0.7
-# Waits of a task: for CPU as somebody, for a time, for a flag.
+# Waits of a task: for CPU under a name, for a time, for a flag.
 Wish = tuple[str, Any]
 Task = Generator[Wish, None, None]
 
@@ -56,7 +56,7 @@ class Plan:
 
 
 class Flag:
-    """Something to wait for; whoever waits is woken once it is raised."""
+    """A flag to wait for; waiters are woken once it is raised."""
 
     def __init__(self) -> None:
         self.waiting: list[Task] = []
@@ -64,7 +64,7 @@ class Flag:
 
 @dataclass
 class Machine:
-    """Processes by turns of a millisecond on so many cores; each name on at most so many of them."""
+    """Processes in turns of a millisecond on a number of cores; each name on a limited number of them."""
 
     cores: float
     limits: dict[str, float]
@@ -118,7 +118,7 @@ class Machine:
                 self._advance(task)
 
     def _dispatch(self) -> None:
-        """Whoever may run gets a core, in the order in which they asked."""
+        """Runnable processes get a core, in the order of their requests."""
         for _ in range(len(self._ready)):
             if self._busy >= self.cores:
                 return
@@ -138,8 +138,8 @@ class Lock:
         self.held, self.freed = False, Flag()
 
 
-class House:
-    """The corridor of several gateways, as far as time is concerned."""
+class Deployment:
+    """The pipelines of several gateways, as far as time is concerned."""
 
     def __init__(self, plan: Plan, times: Times) -> None:
         self.plan, self.times, self.done = plan, times, 0
@@ -164,38 +164,38 @@ class House:
 
 
 class Lane:
-    def __init__(self, house: House, who: str, head: Lock, wires: int) -> None:
-        self.house, self.who, self.head = house, who, head
+    def __init__(self, deployment: Deployment, who: str, head: Lock, wires: int) -> None:
+        self.deployment, self.who, self.head = deployment, who, head
         self.waiting: deque[Flag] = deque()  # of requests of LINES messages
         self.came, self.written, self.is_writing = Flag(), Flag(), False
-        start = house.machine.start
+        start = deployment.machine.start
         for _ in range(wires):
             start(self.client())
         start(self.think())
 
     def client(self) -> Task:
         while True:
-            yield "cpu", ("client", self.house.times.client_s * LINES)
+            yield "cpu", ("client", self.deployment.times.client_s * LINES)
             answered = Flag()
             self.waiting.append(answered)
-            self.house.machine.raise_flag(self.came)
+            self.deployment.machine.raise_flag(self.came)
             yield "flag", answered
 
     def think(self) -> Task:
-        times, machine = self.house.times, self.house.machine
+        times, machine = self.deployment.times, self.deployment.machine
         while True:
             while not self.waiting:
                 yield "flag", self.came
             batch = [self.waiting.popleft() for _ in range(min(len(self.waiting), BATCH // LINES))]
             count = len(batch) * LINES
-            if self.house.plan.spread:
+            if self.deployment.plan.spread:
                 yield from self._locked()
             yield "cpu", (self.who, times.gateway_s * THINKING * count)
             while self.is_writing:
                 yield "flag", self.written
             self.is_writing = True
             machine.start(self.write(batch, count))
-            if self.house.plan.spread:
+            if self.deployment.plan.spread:
                 while self.is_writing:
                     yield "flag", self.written
 
@@ -205,14 +205,14 @@ class Lane:
         self.head.held = True
 
     def write(self, batch: list[Flag], count: int) -> Task:
-        times, machine = self.house.times, self.house.machine
-        if not self.house.plan.spread:
+        times, machine = self.deployment.times, self.deployment.machine
+        if not self.deployment.plan.spread:
             yield from self._locked()
         yield "cpu", (self.who, times.gateway_s * (1 - THINKING) * count)
         yield "cpu", ("postgres", times.postgres_s * count)
         yield "sleep", times.commit_s
         self.head.held = self.is_writing = False
-        self.house.done += count
+        self.deployment.done += count
         for flag in (self.head.freed, self.written, *batch):
             machine.raise_flag(flag)
         if times.analyst_s:
@@ -220,7 +220,7 @@ class Lane:
 
 
 def simulated(plan: Plan, times: Times) -> float:
-    return House(plan, times).rate()
+    return Deployment(plan, times).rate()
 
 
 # As measured by bench.mesh on two cores of a virtual machine; see docs/sizing.md for when and how.
@@ -276,8 +276,10 @@ def main() -> None:
     )
     asked = parser.parse_args()
     times = compare(asked.measured, asked.commit_ms / 1e3) if asked.measured else DEFAULT
-    told = ", ".join(f"{name[:-2]} {getattr(times, name) * 1e6:,.0f}" for name in Times.__dataclass_fields__)
-    print(f"\nservice times, µs: {told}\n\n{'not here: a core for each gateway':<52}{'msg/s':>10}")
+    received = ", ".join(
+        f"{name[:-2]} {getattr(times, name) * 1e6:,.0f}" for name in Times.__dataclass_fields__
+    )
+    print(f"\nservice times, µs: {received}\n\n{'not here: a core for each gateway':<52}{'msg/s':>10}")
     for name, plan in LARGER.items():
         print(f"{name:<52}{simulated(plan, times):>10,.0f}")
 

@@ -53,9 +53,9 @@ def arena(kind: str, folder: Path, made: type[Gateway] = Gateway) -> Iterator[tu
 
 
 def words(module: str, doc: str | None, cycles: int) -> argparse.ArgumentParser:
-    """What every long run can be told."""
-    told = (doc or "").split("\n")[0]
-    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=told)
+    """The options of every long run."""
+    received = (doc or "").split("\n")[0]
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=received)
     parser.add_argument("--cycles", type=int, default=cycles)
     parser.add_argument("--db", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)

@@ -19,7 +19,7 @@ class Batch(NamedTuple):
 
 
 def batches(spans: int, size: int) -> Iterator[Batch]:
-    """So many spans, `size` in a request: of five, one is the agent's, three a model's, one a tool's."""
+    """A number of spans, `size` in a request: of five, one is the agent's, three a model's, one a tool's."""
     for begin in range(0, spans, size):
         count = min(size, spans - begin)
         yield Batch(_request(begin, count), count)

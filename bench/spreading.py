@@ -66,17 +66,17 @@ def fill(http: httpx2.Client, key: str, asked: argparse.Namespace) -> None:
 
 def timed(gateway: Gateway, http: httpx2.Client, path: str, each: int) -> dict[str, Any]:
     reader = {"authorization": f"Bearer {gateway.reader_key}", "accept-encoding": "identity"}
-    taken, busy, told = [], [], {}
+    taken, busy, received = [], [], {}
     for _ in range(each):
         cpu, mark = gateway.cpu_s(), time.perf_counter()
         answer = http.get(path, headers=reader)
         taken.append(time.perf_counter() - mark)
         busy.append(gateway.cpu_s() - cpu)
         assert answer.status_code == 200, answer.text
-        told = answer.json()
-    assert not told["truncated"]
+        received = answer.json()
+    assert not received["truncated"]
     times = {"best": min(taken), "middle": sorted(taken)[each // 2], "worst": max(taken)}
-    return times | {"processor": min(busy), "counts": told["counts"]}
+    return times | {"processor": min(busy), "counts": received["counts"]}
 
 
 def run(asked: argparse.Namespace, folder: Path) -> dict[str, dict[str, Any]]:
@@ -96,15 +96,15 @@ def run(asked: argparse.Namespace, folder: Path) -> dict[str, dict[str, Any]]:
             "infection": timed(gateway, http, f"/v1/facts/fct_{origin}-0/infection", asked.each),
             "blast": timed(gateway, http, blast, asked.each),
         }
-    for told in found.values():
-        assert told["counts"]["strong_steps"] + told["counts"]["weak_steps"] == asked.steps
+    for received in found.values():
+        assert received["counts"]["strong_steps"] + received["counts"]["weak_steps"] == asked.steps
     return found
 
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.spreading", description=__doc__)
-    parser.add_argument("--steps", type=int, default=100_000, help="so many steps (default 100,000)")
-    parser.add_argument("--sessions", type=int, default=100, help="in so many sessions (default 100)")
+    parser.add_argument("--steps", type=int, default=100_000, help="number of steps (default 100,000)")
+    parser.add_argument("--sessions", type=int, default=100, help="number of sessions (default 100)")
     parser.add_argument("--others", type=int, default=0, help="messages of others between them")
     parser.add_argument("--folder", type=Path, help="keep the data there, and use what is there")
     parser.add_argument("--each", type=int, default=7, help="how often each is asked for")
@@ -116,10 +116,11 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="spreading-", dir=OUT))
     try:
-        for name, told in run(asked, folder).items():
+        for name, received in run(asked, folder).items():
             print(
-                f"{name} {told['counts']}: {told['best']:.2f} s at best, {told['middle']:.2f} in the middle, "
-                f"{told['worst']:.2f} at worst, {told['processor']:.2f} s of the gateway's processor "
+                f"{name} {received['counts']}: {received['best']:.2f} s at best, "
+                f"{received['middle']:.2f} in the middle, "
+                f"{received['worst']:.2f} at worst, {received['processor']:.2f} s of the gateway's processor "
                 "(≤ 1 s wanted over 100,000)"
             )
     finally:

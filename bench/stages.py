@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import cProfile
+import dataclasses
 import pstats
 import time
 from collections import defaultdict
@@ -18,20 +19,21 @@ from typing import Any
 
 from bench.messages import Mesh
 from bench.report import Report
-from observatory.bootstrap import built
+from observatory.bootstrap import running_gateway
 from observatory.http.ingest import line_of
 from observatory.pipeline import message_event as event
-from observatory.pipeline import pipeline
 from observatory.pipeline.interceptor import intercept
-from observatory.pipeline.message_event import Service
-from observatory.pipeline.pipeline import Batch
-from observatory.pipeline.state import HOME_TENANT, Arrival, Principal, Submission, Verdict
+from observatory.pipeline.message_event import ServiceInfo
+from observatory.pipeline.pipeline import PipelineBatch
+from observatory.pipeline.state import HOME_TENANT, IncomingMessage, Principal, Submission, SubmissionResult
+from observatory.pipeline.write_path import WritePath
 from observatory.protocol.message import Message
 from observatory.settings import Settings
-from observatory.store.sqlite import SqliteStore
+from observatory.stages import WRITE_PATH
+from observatory.stores import sqlite_record
 
 BATCH = 400
-SERVICE = Service("observatory", "0.1.0", "bench")
+SERVICE = ServiceInfo("observatory", "0.1.0", "bench")
 WHO = Principal(tenant_id=HOME_TENANT, role="agent", key_id="sys_bench")
 
 
@@ -73,16 +75,16 @@ class TimedTransaction:
         self.save = clock.time("save (rows to SQLite)", transaction.save)
 
 
-def furnished(folder: Path) -> SqliteStore:
+def furnished(folder: Path) -> Any:
     """A database after its first start, and its store."""
 
     async def first_start() -> None:
-        async with built(Settings(data=str(folder))):
+        async with running_gateway(Settings(data=str(folder))):
             pass
 
     folder.mkdir(parents=True)
     asyncio.run(first_start())
-    return SqliteStore(folder / "observatory.db")
+    return sqlite_record(folder / "observatory.db")
 
 
 def arrivals(bodies: list[bytes]) -> list[Submission]:
@@ -90,25 +92,27 @@ def arrivals(bodies: list[bytes]) -> list[Submission]:
     for body in bodies:
         message = intercept(body)
         assert isinstance(message, Message)
-        made.append(Arrival(message, WHO, time.time_ns(), len(body)))
+        made.append(IncomingMessage(message, WHO, time.time_ns(), len(body)))
     return made
 
 
-def encode(verdicts: list[Verdict]) -> bytes:
+def encode(verdicts: list[SubmissionResult]) -> bytes:
     return b"\n".join([line_of(verdict) for verdict in verdicts])
 
 
-def walk(store: SqliteStore, bodies: list[bytes], clock: Clock | None) -> None:
+def walk(store: Any, bodies: list[bytes], clock: Clock | None, path: WritePath = WRITE_PATH) -> None:
     """One batch from bytes to answers, as the server does it."""
     timed = clock.time if clock else lambda name, call: call
     items = timed("intercept (bytes to message)", arrivals)(bodies)
-    batch = Batch(SERVICE, HOME_TENANT, items, time.time_ns())
-    wants = timed("wants (rows to load)", batch.wants)
-    batch.wants = wants  # type: ignore[method-assign]
+    batch = PipelineBatch(path, SERVICE, HOME_TENANT, items, time.time_ns())
+    read_set = timed("wants (rows to load)", batch.read_set)
+    batch.read_set = read_set  # type: ignore[method-assign]
     run = timed("deliver (drafts, rows, folds)", batch.run)
 
-    def unit(transaction: Any) -> list[Verdict]:
-        verdicts: list[Verdict] = run(TimedTransaction(transaction, clock) if clock else transaction, None)[0]
+    def unit(transaction: Any) -> list[SubmissionResult]:
+        verdicts: list[SubmissionResult] = run(
+            TimedTransaction(transaction, clock) if clock else transaction, None
+        )[0]
         return verdicts
 
     verdicts = timed("commit (BEGIN, COMMIT, fsync)", store.transact)(0, unit)
@@ -121,15 +125,16 @@ def stages(report: Report, folder: Path) -> None:
     store, mesh, clock = furnished(folder / "stages"), Mesh(200), Clock()
     for _ in range(5):
         walk(store, mesh.logs(BATCH), None)
-    saved = pipeline.STAGES, vars(event)["link_text"]
-    pipeline.STAGES = tuple(clock.time(f"stage {_name(stage)}", stage) for stage in saved[0])
-    vars(event)["link_text"] = clock.time("link (canonical bytes, hashes)", saved[1])
+    saved = vars(event)["link_text"]
+    timed = tuple(clock.time(f"stage {_name(stage)}", stage) for stage in WRITE_PATH.stages)
+    path = dataclasses.replace(WRITE_PATH, stages=timed)
+    vars(event)["link_text"] = clock.time("link (canonical bytes, hashes)", saved)
     try:
         for _ in range(count // BATCH):
-            walk(store, mesh.logs(BATCH), clock)
+            walk(store, mesh.logs(BATCH), clock, path)
             clock.lap()
     finally:
-        pipeline.STAGES, vars(event)["link_text"] = saved
+        vars(event)["link_text"] = saved
         store.close_lane(0)
         asyncio.run(store.stop())
     parts = {name: spent / BATCH * 1e6 for name, spent in clock.medians().items()}

@@ -3,7 +3,7 @@
     cd ui && npx vite --port 5173 &          (or any server of ui/)
     python -m bench.topology --url http://127.0.0.1:5173 [--seconds 10]
 
-Drives ui/bench/topology.html, which feeds the real engine a made-up mesh as the topic `fleet` would tell it.
+Drives ui/bench/topology.html, which feeds the real engine a made-up mesh as the topic `fleet` would send it.
 Scripting is the CPU time of the page's main thread in animation frames, timers and events (trace events,
 `tdur`), so that a busy machine does not count against the map; the wall time of the engine's own drawing
 stands beside it.

@@ -15,7 +15,7 @@ from bench.report import Figure, Report, shown
 from observatory.ledger.verify import ChainCheck
 
 TENANT = "tnt_default"
-# Starting two processes takes a second or so; below this many events the figure tells of little else.
+# Starting two processes takes a second or so; below this many events the figure shows little else.
 WORTH_JUDGING = 300_000
 
 

@@ -18,8 +18,8 @@ from typing import Any
 from bench.report import OUT, Report
 from bench.verification import TENANT, verify
 from observatory.ledger import note, tiles
-from observatory.ledger.chain import Head, link
-from observatory.store.migrate import migrate_sqlite
+from observatory.ledger.chain import ChainHead, link
+from observatory.store.migrations.migrate import migrate_sqlite
 
 ORIGIN = f"log.example/{TENANT}"
 KEY = note.Signer(ORIGIN, bytes(range(32)))
@@ -74,7 +74,7 @@ def filled(path: Path, size: int) -> None:
     rows = sqlite3.connect(path)
     rows.execute("PRAGMA synchronous=0")
     rows.execute("INSERT INTO tenants VALUES (?, 'Default', 1, NULL)", (TENANT,))
-    head, edge, signed = Head.genesis(), tiles.Edge(), max(1, size - UNSIGNED)
+    head, edge, signed = ChainHead.genesis(), tiles.TileEdge(), max(1, size - UNSIGNED)
     for first in range(1, size + 1, STEP):
         made = []
         for number in range(first, min(first + STEP, size + 1)):

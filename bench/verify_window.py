@@ -41,7 +41,7 @@ def signed(gateway: Gateway, count: int) -> None:
 
 def verified(report: Report, folder: Path, count: int, rounds: int) -> None:
     found = chromium.find()
-    # Without an analyst: it would fold 100,000 messages beside, on one of two cores.
+    # Without an analyst: it would fold 100,000 messages at the same time, on one of two cores.
     with Gateway(folder, settings={"insight": "false"}).start() as gateway:
         with Client() as client:
             measure(gateway, client, ndjson(gateway, count))
@@ -58,10 +58,10 @@ def verified(report: Report, folder: Path, count: int, rounds: int) -> None:
                 page.reload()
                 page.get_by_role("button", name="Verify the whole log").click()
                 began = time.perf_counter()
-                told = page.get_by_text(HELD).first
-                told.wait_for(timeout=600_000)
+                received = page.get_by_text(HELD).first
+                received.wait_for(timeout=600_000)
                 took = time.perf_counter() - began
-                counted = HELD.search(told.inner_text())
+                counted = HELD.search(received.inner_text())
                 assert counted is not None
                 rates.append(int(counted[1].replace(",", "")) / took)
                 report.say(f"  {counted[1]} events in {took:.2f} s")

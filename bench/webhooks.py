@@ -89,7 +89,7 @@ class Receivers:
             def do_POST(self) -> None:
                 length = int(self.headers["content-length"])
                 body = self.rfile.read(length)
-                if len(body) < length:  # the sender was killed amid it: nobody would believe its signature
+                if len(body) < length:  # the sender was killed amid it: its signature would not be valid
                     self.close_connection = True
                     return
                 code = outer.heard(self.path, str(self.headers["webhook-id"]), body)
@@ -158,8 +158,10 @@ class Run:
     def send(self, many: int) -> None:
         lines = b"\n".join(_message(self.chance.randrange(8)) for _ in range(many))
         with self.http() as http:
-            told = http.post("/v1/messages", content=lines, headers={"content-type": "application/x-ndjson"})
-        codes = [json.loads(line)["code"] for line in told.text.splitlines()]
+            received = http.post(
+                "/v1/messages", content=lines, headers={"content-type": "application/x-ndjson"}
+            )
+        codes = [json.loads(line)["code"] for line in received.text.splitlines()]
         if codes != [202] * many:
             raise Lost(f"messages were not accepted: {codes}")
         self.sent += many
@@ -172,7 +174,7 @@ class Run:
             while True:
                 items = http.get("/v1/webhooks/out").json()["items"]
                 waiting = [one["waiting"] for one in items]
-                # Nothing waits, and as many deliveries were made as there are events to tell.
+                # Nothing waits, and as many deliveries were made as there are events to send.
                 if not any(waiting) and all(len(self.rows(http, one)) >= self.sent for one in self.endpoints):
                     return
                 if time.monotonic() > end:
@@ -265,8 +267,8 @@ SETTINGS = {"egress_allow": "127.0.0.1", "insight": "false"}
 
 
 def main() -> None:
-    told = (__doc__ or "").split("\n")[0]
-    parser = argparse.ArgumentParser(prog="python -m bench.webhooks", description=told)
+    received = (__doc__ or "").split("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m bench.webhooks", description=received)
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--db", choices=("sqlite", "postgres"), default="sqlite")

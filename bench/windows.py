@@ -1,8 +1,8 @@
 """`python -m bench.windows [--minutes N] [--only NAME]`: the windows' figures, in a real Chromium.
 
-What issue 5 asks for: scripting time a frame with 1,000 agents and 3,000 edges while 500 messages a second
+Measured: scripting time a frame with 1,000 agents and 3,000 edges while 500 messages a second
 arrive, the bytes of a first load, the time to a first useful picture, memory that stays flat, a graph of
-2,000 steps. Gateway, senders and browser share this machine: the load is printed beside the figures.
+2,000 steps. Gateway, senders and browser share this machine: the load is printed next to the figures.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def _memory(report: Report, page: Page, minutes: float) -> None:
 def _heap(session: CDPSession) -> float:
     session.send("HeapProfiler.enable")
     session.send("HeapProfiler.collectGarbage")
-    told = session.send("Runtime.getHeapUsage")
-    return float(told["usedSize"]) / 1_000_000
+    received = session.send("Runtime.getHeapUsage")
+    return float(received["usedSize"]) / 1_000_000
 
 
 def graph(report: Report, browser: Browser, folder: Path) -> None:

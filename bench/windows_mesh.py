@@ -1,4 +1,4 @@
-"""A mesh for the windows' figures: so many agents, three edges each, at a steady rate; and one large session.
+"""A mesh for the windows' figures: many agents, three edges each, at a steady rate; and one large session.
 
 Edges are causal: a step of one agent is followed by a step of another in the same session, so nothing has to
 acknowledge anything. No two steps are alike, so that no detector has anything to say.
@@ -115,7 +115,7 @@ class Mesh:
         self._http.close()
 
     def session_of(self, steps: int) -> str:
-        """A session of so many steps: forks of three, joins, some agents."""
+        """A session of this many steps: forks of three, joins, some agents."""
         session, made = str(uuid.uuid4()), [str(uuid.uuid4())]
         lines = [log("grower-0", 0, session, made[0], None)]
         for number in range(1, steps):

@@ -1,6 +1,6 @@
 -- Run once by the administrator, on an empty server: the role of the gateways and its database. The role is no
--- superuser, passes no row level security, makes no databases, and reaches no database but its own. `observatory_app`
--- is what each working connection becomes (docs/spec.md, Store); it is made here because the role may make none.
+-- superuser, does not bypass row level security, creates no databases, and reaches only its own. Each working connection
+-- switches to `observatory_app` (docs/spec.md, Store); it is created here because the gateways' role cannot create roles.
 \set ON_ERROR_STOP on
 \getenv password GATEWAY_PASSWORD
 CREATE ROLE observatory_app NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;

@@ -1,4 +1,4 @@
-"""An asyncio agent whose tasks think in parallel, each on its own branch.
+"""An asyncio agent whose tasks run in parallel, each on its own branch.
 
 Start a gateway with `observatory serve`, then run `python examples/async_agent.py`.
 """

@@ -1,4 +1,4 @@
-"""Two agents, one session: a planner forks the work, a writer carries it on by handoff.
+"""Two agents, one session: a planner forks the work, a writer continues it by handoff.
 
 Start a gateway with `observatory serve`, then run `python examples/fork_join.py`.
 """
@@ -17,10 +17,10 @@ with planner.session() as session:
     )
     session.join(figures, quotes)
     session.step("Merge figures and quotes", recipient="writer-1")  # has two parents
-    letter = json.dumps(session.handoff())  # goes along with the work, by any transport
+    handoff = json.dumps(session.handoff())  # sent along with the work, by any transport
 
 writer = Agent("writer-1")
-draft = writer.session(continues=json.loads(letter)).step("Write the report", terminal=True)
+draft = writer.session(continues=json.loads(handoff)).step("Write the report", terminal=True)
 print(f"the writer's step in the planner's session: {draft.answer(timeout=10).state}")
 writer.close()
 planner.close()

@@ -1,7 +1,7 @@
-"""An agent that asks to be reminded, does something else, and goes on when the reminder comes.
+"""An agent that requests a reminder, does something else, and continues when the reminder arrives.
 
-The reminder is kept by the gateway: it comes back into the same session, after two seconds or two months,
-also if the agent or the gateway was started anew meanwhile. Start a gateway with `observatory serve`, then
+The gateway stores the reminder: it arrives in the same session, after two seconds or two months, also if the
+agent or the gateway was restarted meanwhile. Start a gateway with `observatory serve`, then
 run `python examples/reminder.py`.
 """
 
@@ -20,7 +20,7 @@ with Agent("release-watch-1", agent_type="release_watch") as agent:
             last = session.step("Release to everybody", terminal=True)
         break
     else:
-        raise SystemExit("no reminder came")
+        raise SystemExit("no reminder arrived")
 
     answer = last.answer(timeout=10)
     print(f"reminded in session {answer.session_id}; its last step is number {answer.sequence_number}")

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from standardwebhooks import Webhook
 
-from observatory.protocol.signatures import Scheme
+from observatory.features.hooks.signatures import Scheme
 
 
 def hexed(key: str, content: bytes) -> str:

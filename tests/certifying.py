@@ -9,7 +9,13 @@ from pathlib import Path
 import httpx2
 
 from observatory.cli.duplex_tls import DuplexTlsSocket
-from observatory.features.certificates.authority import Pair, issue, make_authority, name_of, write_pair
+from observatory.features.certificates.authority import (
+    CertificatePair,
+    agent_uri,
+    issue,
+    make_authority,
+    write_pair,
+)
 from tests.flows.databases import ALONE
 from tests.flows.server import Server
 
@@ -29,7 +35,7 @@ class Folder:
     def ca(self) -> str:
         return str(self.path / "ca.crt")
 
-    def serve(self, days: float = 90, *hosts: str) -> Pair:
+    def serve(self, days: float = 90, *hosts: str) -> CertificatePair:
         """The gateway's own, new or again."""
         until = datetime.now(UTC) + timedelta(days=days)
         made = issue(self.authority, "gateway", "server", [*HOSTS, *hosts], until=until)
@@ -45,7 +51,7 @@ class Folder:
             self.authority,
             name,
             "agent",
-            names or [name_of(name)],
+            names or [agent_uri(name)],
             now + timedelta(days=since),
             now + timedelta(days=until),
         )

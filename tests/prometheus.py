@@ -26,10 +26,10 @@ def parsed(text: str) -> dict[str, Family]:
     name = ""
     for line in text[:-1].split("\n"):
         if line.startswith("# HELP "):
-            _, _, name, told = line.split(" ", 3)
+            _, _, name, received = line.split(" ", 3)
             assert re.fullmatch(NAME, name) and name not in families, f"twice, or apart: {line}"
-            assert re.fullmatch(r"(?:[^\\]|\\[\\n])+", told), line
-            families[name] = Family("", told)
+            assert re.fullmatch(r"(?:[^\\]|\\[\\n])+", received), line
+            families[name] = Family("", received)
         elif line.startswith("# TYPE "):
             _, _, of, kind = line.split(" ")
             assert of == name and kind in ("counter", "gauge", "histogram"), line

@@ -2,7 +2,7 @@
 
 It asks every gateway's `/readyz` once a second. A new connection goes to the ready one with the fewest; one
 that cannot be connected to is passed over at once. A gateway that is no longer ready gets nothing new and
-keeps what it has until either side ends it. For a machine of one's own; larger houses have a better one.
+keeps what it has until either side ends it. For a single machine; larger deployments have a better one.
 """
 
 from __future__ import annotations

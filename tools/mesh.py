@@ -1,4 +1,4 @@
-"""`make mesh`: the house of compose.yaml without Docker: PostgreSQL, NATS, gateways and a balancer.
+"""`make mesh`: the deployment of compose.yaml without Docker: PostgreSQL, NATS, gateways and a balancer.
 
 The servers come from their wheels. Everything lies in one folder, which is made for the run and gone after
 it, or stays where `--data` says. A gateway that dies is started again, as the container would be. Ctrl-C
@@ -58,7 +58,7 @@ def must_be_free(port: int) -> None:
 
 @contextmanager
 def postgres(folder: Path | None) -> Iterator[str]:
-    """The URL of the house's database, made if it is not there."""
+    """The URL of the deployment's database, created if missing."""
     with cluster(folder=folder) as server:
         if not ask(server.url, "SELECT 1 FROM pg_database WHERE datname = 'observatory'"):
             ask(server.url, "CREATE DATABASE observatory")
@@ -116,7 +116,7 @@ def gateways(folder: Path, count: int, public_url: str, db: str, bus: dict[str, 
 
 
 async def watch(made: list[Gateway]) -> None:
-    """Whoever dies is started again, on its port."""
+    """Restart a process that died, on its port."""
     while True:
         await asyncio.sleep(WATCH_S)
         for one in made:
@@ -163,7 +163,10 @@ def run(folder: Path, is_kept: bool, count: int, port: int, with_nats: bool) -> 
             print("  Ctrl-C stops all of it", flush=True)
 
         asyncio.run(balance(made, port, announce))
-        for number in (signal.SIGINT, signal.SIGTERM):  # it is stopping: told again, it still cleans up
+        for number in (
+            signal.SIGINT,
+            signal.SIGTERM,
+        ):  # it is stopping: a second signal must not interrupt the cleanup
             signal.signal(number, signal.SIG_IGN)
 
 
@@ -175,7 +178,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=4800, help="of the balancer; 0 takes a free one")
     parser.add_argument("--data", type=Path, help="a folder that is kept (default: one that is not)")
     parser.add_argument(
-        "--no-nats", action="store_true", help="gateways tell each other by the database alone"
+        "--no-nats", action="store_true", help="gateways notify each other through the database alone"
     )
     asked = parser.parse_args()
     if asked.gateways < 1:

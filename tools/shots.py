@@ -1,4 +1,4 @@
-"""`make shots`: the pictures of docs/windows, taken anew from the running demo in a real Chromium.
+"""`make shots`: the pictures of docs/windows, taken from the running demo in a real Chromium.
 
 Every view and panel at 1440×900 dark and light and at 390×844, as WebP by the browser itself, each at most
 120 kB. What to show is asked of the gateway: an agent that loops, a gate that waits, a fact that spread; so

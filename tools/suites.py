@@ -1,4 +1,4 @@
-"""Runs suites of tests, beside each other where one waits while the other computes.
+"""Runs test suites, in parallel where one waits while the other computes.
 
     python -m tools.suites "--ignore tests/windows -n 3" "tests/windows -n 3"
 

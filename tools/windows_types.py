@@ -33,7 +33,7 @@ OF_AGENTS = (
     "NewSessionThought",
     "NewThought",
     "NewThoughtSession",
-    "Pulse",
+    "HeartbeatBody",
     "RecordedThought",
     "Refused",
     "Rejected",

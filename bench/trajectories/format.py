@@ -78,7 +78,7 @@ def load(path: Path) -> list[Trajectory]:
 
 
 def untouched() -> list[Trajectory]:
-    """The part nobody tunes on: empty when it is not there."""
+    """The part that is not used for tuning: empty when it does not exist."""
     return _part("untouched")
 
 

@@ -33,7 +33,7 @@ class Hand:
         return template.replace("{i}", item).replace("{q}", item)
 
     def step(self, tool: str | None, given: str | None, output: str | None, status: str, **more: Any) -> None:
-        """With the subject's own words unless told otherwise."""
+        """With the subject's own words by default."""
         self.clock += self.dice.choice((0.4, 1.5, 2.0, 3.2, 8.0))
         made: Made = {
             "agent": self.subject.agent,

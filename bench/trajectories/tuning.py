@@ -1,4 +1,4 @@
-"""The tuning part: trajectories made with a fixed seed, family by family, and hand-written ones beside them.
+"""The tuning part: trajectories made with a fixed seed, family by family, and hand-written ones.
 
 The same list every time. The detector is tuned on these and on nothing else.
 """

@@ -267,8 +267,8 @@ def volatile_arguments(rng: Random) -> list[Trajectory]:
                 f"2026-03-0{rng.randint(1, 9)}T{number + 8:02d}:{rng.randint(10, 59)}:{rng.randint(10, 59)}Z"
             )
             given = shuffled(rng, fixed | {"request_id": hexes(rng, 16), "sent_at": stamp})
-            told = f"{output} [trace {hexes(rng, 8)}]"
-            steps.append(step(agent, f"Finish the {name} step", tool, given, told, "failure"))
+            received = f"{output} [trace {hexes(rng, 8)}]"
+            steps.append(step(agent, f"Finish the {name} step", tool, given, received, "failure"))
         made.append(trajectory(rng, name, "volatile_arguments", "loop", around(rng, agent, steps)))
     return made
 

@@ -1,4 +1,4 @@
-"""Claude Code itself, watched by its hooks: a folder with our hooks, and one prompt for `claude -p` there.
+"""Claude Code observed through its hooks: installs them in a folder and runs `claude -p` with one prompt.
 
     observatory serve                   # in another terminal
     python examples/adapters/claude_code_hooks.py /tmp/try-hooks "Say hello in the shell"
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def claude() -> str:
-    """The program: on your path, or as the Agent SDK brings it."""
+    """The program: on your path, or bundled with the Agent SDK."""
     if (found := shutil.which("claude")) is not None:
         return found
     import claude_agent_sdk

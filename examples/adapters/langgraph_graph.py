@@ -1,4 +1,4 @@
-"""A graph of LangGraph under control: every node is a step, and the graph's forks and joins are the record's.
+"""A graph of LangGraph under control: every node is a step, with the graph's forks and joins.
 
 Start a gateway with `observatory serve`, `pip install 'langgraph>=1.2'`, then run
 `python examples/adapters/langgraph_graph.py`. While it works: `observatory pause report-3 analyst-1`.

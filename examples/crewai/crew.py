@@ -1,8 +1,8 @@
 """A crew that reads invoices, observed and controlled: `python examples/crewai/crew.py [how many]`.
 
 Everything about control is in `main`: one `with`. The model is a stand-in that needs no network; put your own
-in its place. Pause `bookkeeper`, inject a prompt, resume: it stops before its next step, goes on, and ends
-with what you said.
+in its place. Pause `bookkeeper`, inject a prompt, resume: it stops before its next step, continues, and ends
+with your prompt.
 """
 
 import json
@@ -22,7 +22,7 @@ from observatory.sdk import Delivery
 from observatory.sdk.integrations.crewai import Observer
 
 HOW_MANY = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-WORK_S = 0.2  # in place of the real work
+WORK_S = 0.2  # stands for the real work
 
 
 @tool("read_invoice")
@@ -33,7 +33,7 @@ def read_invoice(number: int) -> str:
 
 
 class StandIn(BaseLLM):
-    """Reads one invoice after the other until all are read, or until a person says something."""
+    """Reads one invoice after the other until all are read, or until a person injects a prompt."""
 
     turn: int = 0
 
@@ -48,8 +48,8 @@ class StandIn(BaseLLM):
         if self.turn == HOW_MANY:
             return f"I have read {HOW_MANY} invoices."
         self.turn += 1
-        asked = {"name": "read_invoice", "arguments": json.dumps({"number": self.turn})}
-        return [{"id": f"call_{self.turn}", "type": "function", "function": asked}]
+        call = {"name": "read_invoice", "arguments": json.dumps({"number": self.turn})}
+        return [{"id": f"call_{self.turn}", "type": "function", "function": call}]
 
 
 def main() -> None:

@@ -22,19 +22,19 @@ HERE = Path(__file__).parent
 
 
 def admin(*words: str) -> Any:
-    """A command of the terminal; its answer as JSON."""
+    """Run a CLI command; returns its JSON output."""
     command = [sys.executable, "-m", "observatory.cli", "hooks", *words, "--json"]
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
 def open_hook() -> dict[str, Any]:
-    """The answer tells the URL and, this once, the secret: both are entered at GitHub."""
+    """The response contains the URL and, only this once, the secret: enter both at GitHub."""
     name, mapping = f"pull requests {uuid.uuid4()}", str(HERE / "mapping.json")
     return dict(admin("add", name, "--scheme", "github", "--mapping", mapping))
 
 
 def github_sends(hook: dict[str, Any]) -> dict[str, Any]:
-    """What GitHub does when somebody opens a pull request."""
+    """What GitHub sends when a pull request is opened."""
     body = json.loads((HERE / "pull_request.json").read_text())
     raw = json.dumps(body).encode()
     headers = {
@@ -52,7 +52,7 @@ def main() -> None:
         reviewer.register()
         hook = open_hook()
         print(f"admin     opened {hook['name'][:13]} for the cluster code-reviewer")
-        told = github_sends(hook)
+        delivery = github_sends(hook)
         for message in reviewer.incoming(timeout=20):
             print(f"reviewer  is asked: {message.intent} ({message.payload['title']})")
             with reviewer.session(continues=message) as session:
@@ -60,7 +60,7 @@ def main() -> None:
                     "Read the change", tool_call="read_diff", tool_input={"url": message.payload["url"]}
                 )
                 done = session.step("Approve: the retry is bounded", terminal=True)
-            is_one = done.answer(timeout=10).session_id == told["session_id"]
+            is_one = done.answer(timeout=10).session_id == delivery["session_id"]
             print(f"reviewer  has answered in the session of the pull request: {is_one}")
             break
         (call,) = admin("calls", hook["hook_id"])

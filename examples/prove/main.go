@@ -1,10 +1,10 @@
-// Check an Observatory log, or one proof out of it, with code the Observatory's makers did not write:
+// Check an Observatory log, or one proof out of it, with third-party code:
 // golang.org/x/mod/sumdb/note and tlog, the packages by which Go checks its own checksum database.
 //
 //	tlogcheck proof VKEY FILE.tlog-proof FILE.leaf    one leaf, down to the signature
 //	tlogcheck log VKEY FOLDER...                      whole logs, as C2SP tiles in folders
 //
-// What is not x/mod's here only reads files and takes three lines apart. Exit code 1: something does not hold.
+// The code here only reads files and parses three lines. Exit code 1: a check failed.
 package main
 
 import (
@@ -23,12 +23,12 @@ const height = 8 // a tile has 2^8 hashes
 
 func main() {
 	if len(os.Args) == 5 && os.Args[1] == "proof" {
-		told, err := checkProof(os.Args[2], os.Args[3], os.Args[4])
+		result, err := checkProof(os.Args[2], os.Args[3], os.Args[4])
 		if err != nil {
 			fmt.Println("NOT PROVEN:", err)
 			os.Exit(1)
 		}
-		fmt.Println(told)
+		fmt.Println(result)
 		return
 	}
 	if len(os.Args) < 4 || os.Args[1] != "log" {

@@ -1,7 +1,8 @@
 """Copy a tenant's whole log as C2SP tiles: `python examples/prove/mirror.py URL FOLDER`.
 
-URL is what `GET /v1/audit/log` tells, e.g. http://127.0.0.1:4800/v1/log/tnt_default. A log that is not public
-needs a key that may read, in OBSERVATORY_KEY. What is copied holds hashes only: it can be given to anybody.
+URL is returned by `GET /v1/audit/log`, e.g. http://127.0.0.1:4800/v1/log/tnt_default. A log that is not
+public needs a key that may read, in OBSERVATORY_KEY. The copy contains only hashes: it can be shared with
+anyone.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ def fetch(url: str) -> bytes:
 
 def paths(size: int) -> list[str]:
     """Every tile of a log of this size: the leaves' data, and hashes level by level."""
-    found, level, count = [], 0, size
+    tiles, level, count = [], 0, size
     while count:
         for tile in range(-(-count // WIDTH)):
             groups = [f"{tile % 1000:03d}"]
             while tile := tile // 1000:
                 groups.insert(0, f"x{tile % 1000:03d}")
-            found.append(f"tile/{level}/{'/'.join(groups)}")
+            tiles.append(f"tile/{level}/{'/'.join(groups)}")
         if count % WIDTH:
-            found[-1] += f".p/{count % WIDTH}"
+            tiles[-1] += f".p/{count % WIDTH}"
         level, count = level + 1, count // WIDTH
-    return found + [path.replace("tile/0/", "tile/entries/") for path in found if path.startswith("tile/0/")]
+    return tiles + [path.replace("tile/0/", "tile/entries/") for path in tiles if path.startswith("tile/0/")]
 
 
 def mirror(url: str, folder: Path) -> int:
@@ -41,9 +42,9 @@ def mirror(url: str, folder: Path) -> int:
     checkpoint = fetch(f"{url}/checkpoint")
     size = int(checkpoint.splitlines()[1])
     for path in paths(size):
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(fetch(f"{url}/{path}"))
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(fetch(f"{url}/{path}"))
     (folder / "checkpoint").write_bytes(checkpoint)
     return size
 

@@ -1,10 +1,10 @@
 /**
- * An agent that checks invoices and asks before it pays. Run it beside a gateway (`observatory serve`):
+ * An agent that checks invoices and asks before it pays. Start a gateway first (`observatory serve`):
  *
  *     python tools/windows.py sdk          # builds sdk-ts/dist, once
  *     node sdk-ts/examples/agent.ts
  *
- * While it runs, take the other side: `observatory pause SESSION clerk-1`, `unpause`, `inject`, `holds`, `approve`.
+ * While it runs, act as the operator: `observatory pause SESSION clerk-1`, `unpause`, `inject`, `holds`, `approve`.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,7 +13,7 @@ import { Agent, Denied } from "hypervisor-observatory";
 const [name = "clerk-1", invoices = "50", session_id] = process.argv.slice(2);
 const agent = new Agent(name, { agent_type: "clerk" });
 await agent.listen({ timeout_s: 5 });
-const session = agent.session(session_id ? { session_id } : {}); // a new one, or an earlier one gone on with
+const session = agent.session(session_id ? { session_id } : {}); // a new one, or the continuation of an earlier one
 console.log(`session ${session.session_id}`);
 
 let total = 0;

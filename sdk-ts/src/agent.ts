@@ -1,5 +1,5 @@
 /**
- * `Agent`: an agent's voice and ear.
+ * `BaseAgent`: sends an agent's steps to the gateway and receives its orders. `Agent` of `node.ts` and `browser.ts`.
  *
  *     import { Agent } from "hypervisor-observatory";
  *     const agent = new Agent("researcher-1");
@@ -7,26 +7,26 @@
  *     const ok = await agent.ask("Publish the report", { tool_call: "publish", tool_input: { to: "all" } });
  *     publish(ok.tool_input);
  *
- * Law: all steps, of whatever session, pass through `gate`: the one place where an agent is made to wait, and only by
- * a person's or a rule's order, never by its telemetry.
+ * Rule: every step of every session passes through `gate`, the only place where an agent waits, and only because a
+ * person or a rule ordered it, never because of telemetry.
  */
 
 import type { Loosen } from "./channel.ts";
-import type { Door } from "./client.ts";
+import type { GatewayCredentials } from "./client.ts";
 import { DELIVERY, type Delivery } from "./delivery.ts";
-import { Ear } from "./ear.ts";
 import { encoded } from "./encode.ts";
 import type { Rejected } from "./errors.ts";
 import { type Log, toConsole } from "./log.ts";
 import { Orders } from "./orders.ts";
 import { type Ending, Outbox } from "./outbox.ts";
-import type { AgentItem, Identity, NewAgent, Pulse } from "./protocol.ts";
+import type { AgentItem, HeartbeatBody, Identity, NewAgent } from "./protocol.ts";
 import type { Prompt, Received } from "./received.ts";
-import { type Continued, type Line, openLine, Session, Words } from "./session.ts";
-import type { Ambient, OnAway, Speaker } from "./speaker.ts";
+import { Receiver } from "./receiver.ts";
+import type { Ambient, OnAway, Sender } from "./sender.ts";
+import { type Continued, openLine, Session, type SessionBranch, StepMethods } from "./session.ts";
 import type { Spools } from "./spool.ts";
 import { Step } from "./step.ts";
-import { asking, Proof, type ProofTerms } from "./thoughts.ts";
+import { Proof, type ProofTerms, requestDurably } from "./thoughts.ts";
 import { type Patience, until } from "./waiting.ts";
 
 const HEARTBEAT_S = 15;
@@ -46,22 +46,22 @@ export interface AgentOptions {
   delivery?: Partial<Delivery>;
   on_reject?: (rejected: Rejected) => void;
   on_instruction?: (text: string) => void;
-  /** Shares that agent's sender; then closing that one closes the sender. */
+  /** Shares that agent's outbox; closing that agent closes the outbox. */
   shares?: BaseAgent;
-  /** `false`: it listens only from when it asks something, and sends no heartbeats before. */
+  /** `false`: the agent listens and sends heartbeats only after it first asks something. */
   control?: boolean;
-  /** Seconds; `null`: none by itself. */
+  /** Seconds; `null`: no automatic heartbeats. */
   heartbeat_s?: number | null;
-  /** `"deny"`: while the gateway is away `permit` and `tool` throw `Denied`; otherwise steps are marked `gateway_away`. */
+  /** `"deny"`: while the gateway is unreachable, `permit` and `tool` throw `Denied`; otherwise steps are marked `gateway_away`. */
   on_away?: OnAway;
   log?: Log;
 }
 
-/** What Node and a browser do differently. */
+/** What differs between Node and a browser. */
 export interface Platform {
-  door(options: AgentOptions, agentId: string): Door;
-  /** The same gateway with the agent's own key, if it has one: its inbox takes no other. */
-  ownDoor(door: Door, options: AgentOptions, agentId: string): Door;
+  credentials(options: AgentOptions, agentId: string): GatewayCredentials;
+  /** The same gateway with the agent's own key, if it has one: its inbox accepts no other key. */
+  ownCredentials(credentials: GatewayCredentials, options: AgentOptions, agentId: string): GatewayCredentials;
   cluster(): string | undefined;
   spools(options: AgentOptions): Spools | null;
   ending: Ending;
@@ -69,23 +69,23 @@ export interface Platform {
   loosen: Loosen;
 }
 
-/** An agent that speaks to the gateway and obeys it. Make one at start and keep it. */
-export abstract class BaseAgent extends Words implements Speaker {
+/** An agent connected to the gateway. Create one at start and keep it. */
+export abstract class BaseAgent extends StepMethods implements Sender {
   readonly agent_id: string;
   readonly cluster: string;
   readonly identity: Identity;
   readonly outbox: Outbox;
   readonly orders: Orders;
-  readonly ear: Ear;
+  readonly receiver: Receiver;
   readonly log: Log;
   readonly ambient: Ambient;
   readonly on_away: OnAway;
-  readonly #home: Line;
-  readonly #door: Door;
+  readonly #ownLine: SessionBranch;
+  readonly #credentials: GatewayCredentials;
   readonly #delivery: Delivery;
   readonly #ownsOutbox: boolean;
   readonly #control: boolean;
-  #state: Partial<Pulse> = {};
+  #state: Partial<HeartbeatBody> = {};
 
   protected constructor(agentId: string, options: AgentOptions, platform: Platform) {
     super();
@@ -104,7 +104,7 @@ export abstract class BaseAgent extends Words implements Speaker {
     this.ambient = platform.ambient;
     this.on_away = options.on_away ?? "allow";
     this.#ownsOutbox = shares === undefined;
-    this.#door = shares ? shares.#door : platform.door(options, agentId);
+    this.#credentials = shares ? shares.#credentials : platform.credentials(options, agentId);
     this.#delivery = shares ? shares.#delivery : { ...DELIVERY, ...options.delivery };
     const { ending } = platform;
     const parts = {
@@ -113,53 +113,55 @@ export abstract class BaseAgent extends Words implements Speaker {
       ending,
       onReject: options.on_reject,
     };
-    this.outbox = shares?.outbox ?? new Outbox(agentId, this.#door, this.#delivery, parts);
+    this.outbox = shares?.outbox ?? new Outbox(agentId, this.#credentials, this.#delivery, parts);
     this.orders = new Orders(agentId, log, options.on_instruction);
     this.#control = options.control ?? true;
     const { heartbeat_s = HEARTBEAT_S } = options;
-    const hearing = { pulse: () => this.#pulse(), heartbeatS: heartbeat_s, log, loosen: platform.loosen };
-    const door = shares ? platform.ownDoor(this.#door, options, agentId) : this.#door;
-    this.ear = new Ear(agentId, door, this.#delivery, this.orders, hearing);
-    this.outbox.ears.add(this.ear);
-    this.#home = openLine();
+    const receiving = { pulse: () => this.#pulse(), heartbeatS: heartbeat_s, log, loosen: platform.loosen };
+    const credentials = shares
+      ? platform.ownCredentials(this.#credentials, options, agentId)
+      : this.#credentials;
+    this.receiver = new Receiver(agentId, credentials, this.#delivery, this.orders, receiving);
+    this.outbox.receivers.add(this.receiver);
+    this.#ownLine = openLine();
   }
 
-  /** Where a step said without a session belongs: to the one this code runs in, else to our own. */
-  protected here(): [Line, Speaker] {
-    return [this.ambient.current() ?? this.#home, this];
+  /** The branch of a step recorded without a session: the current session's, else the agent's own. */
+  protected here(): [SessionBranch, Sender] {
+    return [this.ambient.current() ?? this.#ownLine, this];
   }
 
-  hear(): void {
-    if (this.#control) this.ear.open();
+  autoListen(): void {
+    if (this.#control) this.receiver.open();
   }
 
   listenNow(): void {
-    this.ear.open();
+    this.receiver.open();
   }
 
-  /** A new session with a trace of its own; or with `continues`, another's line gone on with: that of a session, of a
-   * handoff, or of a message received. */
+  /** A new session with its own trace; with `continues`, the continuation of a session, a handoff or a received
+   * message. */
   session({ session_id, continues }: { session_id?: string; continues?: Continued | null } = {}): Session {
     return new Session(this, openLine(continues, session_id));
   }
 
-  /** The latest refusals (at most 1,000), newest last; of all its agents when an outbox is shared. */
+  /** The latest refusals (at most 1,000), newest last; of all agents that share the outbox. */
   get rejections(): readonly Rejected[] {
     return [...this.outbox.rejections];
   }
 
-  /** The latest instructions for agents of this type; null while there are none. */
+  /** The latest instructions for agents of this type; null if there are none. */
   get instructions(): string | null {
     return this.orders.instructions;
   }
 
-  /** What people have injected since this was last asked, oldest first. */
+  /** Prompts injected since the last call, oldest first. */
   prompts(): Prompt[] {
-    this.hear();
+    this.autoListen();
     return this.orders.takePrompts();
   }
 
-  /** A chat's messages with what was injected at their end, as `{role: "user", content: …}`. */
+  /** A chat's messages followed by the injected prompts, as `{role: "user", content: …}`. */
   context<M>(messages: readonly M[]): (M | { role: "user"; content: string })[] {
     return [
       ...messages,
@@ -167,14 +169,14 @@ export abstract class BaseAgent extends Words implements Speaker {
     ];
   }
 
-  /** The messages that have come since, oldest first; waits up to `timeout_s` (default 0) for the first one. */
+  /** New messages, oldest first; waits up to `timeout_s` (default 0) for the first one. */
   async messages({ timeout_s = 0, signal }: Patience = {}): Promise<Received[]> {
     await this.#arrived({ timeout_s, signal });
     return this.orders.takeMessages();
   }
 
-  /** Messages as they come: `for await (const message of agent.incoming()) …`. Each counts as read when the next is
-   * asked for, so one that an agent dies over comes again. Ends after `timeout_s` without any. */
+  /** Iterates over messages: `for await (const message of agent.incoming()) …`. Each is acknowledged when the next is
+   * requested, so a message is delivered again if the agent dies while handling it. Ends after `timeout_s` without one. */
   async *incoming(patience: Patience = {}): AsyncGenerator<Received, void, void> {
     while (true) {
       await this.#arrived(patience);
@@ -190,29 +192,32 @@ export abstract class BaseAgent extends Words implements Speaker {
 
   async #arrived(patience: Patience): Promise<void> {
     this.listenNow();
-    await until(this.orders.bell, () => this.orders.hasMessages || this.orders.closed, patience);
+    await until(this.orders.changes, () => this.orders.hasMessages || this.orders.closed, patience);
   }
 
-  /** Begins to listen, as the first step would; true if the gateway greets us within `timeout_s` (default 0). */
+  /** Starts listening, as the first step does; true if the gateway accepts the connection within `timeout_s` (default 0). */
   async listen({ timeout_s = 0, signal }: Patience = {}): Promise<boolean> {
     this.listenNow();
-    await until(this.orders.bell, () => this.orders.connected || this.orders.closed, { timeout_s, signal });
+    await until(this.orders.changes, () => this.orders.connected || this.orders.closed, {
+      timeout_s,
+      signal,
+    });
     return this.orders.connected;
   }
 
-  /** Tells the registry who this is: `capabilities`, `display_name`, `owner`, … as on the wire. Rejects with
-   * `Rejected`, or `NotAnswered` while the gateway is away. */
+  /** Registers this agent: `capabilities`, `display_name`, `owner`, … as on the wire. Rejects with
+   * `Rejected`, or `NotAnswered` while the gateway is unreachable. */
   async register(fields: Partial<NewAgent> = {}, timeoutS = REGISTER_S): Promise<AgentItem> {
     const { agent_id, agent_type, model, provider } = this.identity;
     const body: NewAgent = { agent_id, agent_type, model, provider, cluster_id: this.cluster, ...fields };
     this.listenNow();
-    const told = await asking<AgentItem>(this, "/v1/agents", body, "the registration", timeoutS);
-    this.orders.setEntityId(told.entity_id);
-    return told;
+    const item = await requestDurably<AgentItem>(this, "/v1/agents", body, "the registration", timeoutS);
+    this.orders.setEntityId(item.entity_id);
+    return item;
   }
 
-  /** Says how the agent is, now and with each automatic pulse from here on; returns at once. `task` is a description,
-   * or the wire's own object; `progress` is in per cent. */
+  /** Reports the agent's status now and with each automatic heartbeat from here on; returns at once. `task` is a
+   * description or the wire object; `progress` is in per cent. */
   heartbeat(
     status?: string,
     {
@@ -221,22 +226,22 @@ export abstract class BaseAgent extends Words implements Speaker {
       usage,
     }: { task?: string | Record<string, unknown>; progress?: number; usage?: Record<string, number> } = {},
   ): void {
-    const told: Record<string, unknown> = typeof task === "string" ? { description: task } : { ...task };
-    if (progress !== undefined) told.progress_pct = progress;
-    if (Object.keys(told).length)
-      this.#state.current_task = { task_id: `tsk_${this.#home.session_id}`, ...told };
+    const current: Record<string, unknown> = typeof task === "string" ? { description: task } : { ...task };
+    if (progress !== undefined) current.progress_pct = progress;
+    if (Object.keys(current).length)
+      this.#state.current_task = { task_id: `tsk_${this.#ownLine.session_id}`, ...current };
     if (status !== undefined) this.#state.status = status;
     if (usage !== undefined) this.#state.resource_usage = usage;
     this.listenNow();
-    this.ear.pulseNow();
+    this.receiver.pulseNow();
   }
 
-  #pulse(): Pulse {
+  #pulse(): HeartbeatBody {
     return { type: "heartbeat", agent_id: this.agent_id, cluster_id: this.cluster, ...this.#state };
   }
 
-  /** Queues one message as it is, unread: for envelopes, other people's logs, and for trying what the gateway
-   * refuses. It must be one line. It never waits. */
+  /** Queues one message unchanged and unchecked: for envelopes, logs from other sources, and for testing what the
+   * gateway refuses. It must be one line. Never waits. */
   raw(body: string | Uint8Array | object): Step {
     const line =
       typeof body === "string"
@@ -244,25 +249,24 @@ export abstract class BaseAgent extends Words implements Speaker {
         : body instanceof Uint8Array
           ? new TextDecoder().decode(body)
           : encoded(body);
-    if (!line.trim() || /[\n\r]/.test(line))
-      throw new TypeError("a raw message is one line that is not blank");
+    if (!line.trim() || /[\n\r]/.test(line)) throw new TypeError("a raw message must be one line, not blank");
     const step = new Step(this.outbox, null, null);
     this.outbox.put(line, step);
     return step;
   }
 
-  /** Runs `act` in a proof-grade session and seals it: think in it, and `conclude`. A block that throws leaves the
-   * session unsealed: nothing was proved. Of the session this runs in, else one of its own. */
-  async proof(intent: string, act: (proof: Proof) => unknown, terms: ProofTerms = {}): Promise<Proof> {
+  /** Runs `action` in a proof-grade session and seals it: call `think` and `conclude` in it. An action that throws
+   * leaves the session unsealed: nothing was proved. Uses the current session, else a new one. */
+  async proof(intent: string, action: (proof: Proof) => unknown, terms: ProofTerms = {}): Promise<Proof> {
     const session_id = terms.session_id ?? this.ambient.current()?.session_id;
     const proof = new Proof(this, intent, { ...terms, ...(session_id === undefined ? {} : { session_id }) });
     await proof.start();
-    await act(proof);
+    await action(proof);
     await proof.finish();
     return proof;
   }
 
-  /** Waits until everything said so far is answered; false if `timeout_s` passed first. */
+  /** Waits until everything sent so far is answered; false if `timeout_s` passed first. */
   flush(patience: Patience = {}): Promise<boolean> {
     return this.outbox.flush(patience);
   }
@@ -270,8 +274,8 @@ export abstract class BaseAgent extends Words implements Speaker {
   /** Stops listening, sends what can be sent, spools the rest; true if nothing is left. */
   async close(timeoutS?: number): Promise<boolean> {
     if (this.#ownsOutbox) return this.outbox.close(timeoutS);
-    await this.ear.close();
-    this.outbox.ears.delete(this.ear);
+    await this.receiver.close();
+    this.outbox.receivers.delete(this.receiver);
     return this.outbox.flush({ timeout_s: timeoutS ?? this.#delivery.close_timeout_s });
   }
 }

@@ -1,22 +1,22 @@
 /**
- * What is still to be sent, in order: leftover spools, our own spool, memory.
+ * `Backlog`: the lines still to be sent, in order: leftover spools, own spool, memory.
  *
- * Law: whatever is in the spool is older than whatever is in memory, so moving memory there moves all of it, the
- * batch in flight first. A line is given up only when it was judged, or when memory *and* spool are full.
+ * Rule: everything in the spool is older than everything in memory, so moving memory there moves all of it, the batch
+ * in flight first. A line is dropped only when it was answered, or when memory *and* spool are full.
  */
 
-import type { Door } from "./client.ts";
+import type { GatewayCredentials } from "./client.ts";
 import { BATCH_BYTES, type Delivery } from "./delivery.ts";
 import { Lost } from "./errors.ts";
 import type { Log } from "./log.ts";
 import type { Spool, Spools } from "./spool.ts";
 import type { Step } from "./step.ts";
 
-/** Lines on their way, and the steps that wait for their verdict. */
+/** Lines in flight, and the steps that wait for their answers. */
 export interface Batch {
   lines: string[];
   steps: (Step | undefined)[];
-  /** Where these lines stand first, or null while they are only in memory. */
+  /** The spool that starts with these lines; null while they are only in memory. */
   spool: Spool | null;
 }
 
@@ -26,7 +26,7 @@ export class Backlog {
   settled_n = 0;
   spoolFailed = false;
   #name: string;
-  #door: Door;
+  #credentials: GatewayCredentials;
   #delivery: Delivery;
   #spools: Spools | null;
   #log: Log;
@@ -36,33 +36,39 @@ export class Backlog {
   #adopted: Spool[] = [];
   #spool: Spool | null = null;
   #unsynced = false;
-  // Steps that someone still holds, by their line's number in our spool: memory stays bounded.
+  // Steps still referenced, by their line's number in the own spool: memory stays bounded.
   #spooled = new Map<number, WeakRef<Step>>();
   #gone = new FinalizationRegistry<number>((n) => this.#spooled.delete(n));
   #spooled_n = 0;
   #drained_n = 0;
 
-  constructor(name: string, door: Door, delivery: Delivery, spools: Spools | null, log: Log) {
+  constructor(
+    name: string,
+    credentials: GatewayCredentials,
+    delivery: Delivery,
+    spools: Spools | null,
+    log: Log,
+  ) {
     this.#name = name;
-    this.#door = door;
+    this.#credentials = credentials;
     this.#delivery = delivery;
     this.#spools = spools;
     this.#log = log;
   }
 
-  /** Takes over what dead processes left; when to look again, or null. */
+  /** Adopts spools that ended processes left; resolves with when to look again, or null. */
   async adopt(): Promise<number | null> {
     if (this.#spools === null) return null;
     const { found, again_ms } = await this.#spools.adopt(
       this.#name,
-      this.#door.url,
+      this.#credentials.url,
       this.#delivery.spool_bytes,
     );
     this.#adopted.push(...found);
     return again_ms;
   }
 
-  /** The spool whose turn it is. */
+  /** The next spool to send. */
   get inSpool(): Spool | null {
     return [...this.#adopted, this.#spool].find((spool) => spool?.pending) ?? null;
   }
@@ -84,10 +90,10 @@ export class Backlog {
     );
   }
 
-  /** Takes one line, to the spool with all of memory if memory is full; false if there is no room at all. */
+  /** Queues one line; if memory is full, moves it all to the spool first. False if spool and memory are full. */
   put(line: string, step: Step): boolean {
     if (this.#isFull(line)) {
-      if (!this.spoolFailed) this.spill(); // else the sender tries it, now and then: here each step would pay for it
+      if (!this.spoolFailed) this.spill(); // else the sender retries it at intervals: every step would be slow
       if (this.#isFull(line)) {
         this.#lose(step);
         return false;
@@ -100,14 +106,14 @@ export class Backlog {
   }
 
   #isFull(line: string): boolean {
-    if (this.#queue.length === 0) return false; // one line is always taken, however long
+    if (this.#queue.length === 0) return false; // one line is always accepted, however long
     return (
       this.#queue.length >= this.#delivery.max_queue ||
       this.#queued + line.length > this.#delivery.queue_bytes
     );
   }
 
-  /** The oldest lines. They stay ours until `takeBack`. */
+  /** The oldest lines. They stay in the backlog until `takeBack`. */
   nextBatch(maxLines: number): Batch | null {
     const spool = this.inSpool;
     if (spool !== null) {
@@ -129,7 +135,7 @@ export class Backlog {
     return this.#flight;
   }
 
-  /** `n` lines of the batch in flight are settled; the others wait again where they stood. */
+  /** `n` lines of the batch in flight are settled; the others return to their place. */
   takeBack(n: number): void {
     const batch = this.#flight;
     this.#flight = null;
@@ -150,7 +156,7 @@ export class Backlog {
     if (!batch.spool.pending) this.#drop(batch.spool);
   }
 
-  /** A drained file goes, our own too: the next outage begins a new one, with all its room. */
+  /** Removes a drained spool, also the own one: the next outage starts a new one with its full size. */
   #drop(drained: Spool): void {
     if (drained === this.#spool) {
       this.#spool = null;
@@ -159,7 +165,7 @@ export class Backlog {
     drained.release();
   }
 
-  /** Moves memory to our spool as far as there is room: what is in flight first, it is older. */
+  /** Moves memory to the spool as far as it fits: lines in flight first, they are older. */
   spill(): void {
     const flight = this.#flight;
     try {
@@ -187,7 +193,7 @@ export class Backlog {
       this.spoolFailed = true;
       return 0;
     }
-    this.#spool ??= this.#spools.create(this.#name, this.#door.url, this.#delivery.spool_bytes);
+    this.#spool ??= this.#spools.create(this.#name, this.#credentials.url, this.#delivery.spool_bytes);
     const n = this.#spool.fits(lines);
     if (n < lines.length) this.#warn(`is full (${this.#delivery.spool_bytes} bytes)`);
     if (n === 0 || (whole && n < lines.length)) return 0;
@@ -202,20 +208,20 @@ export class Backlog {
     return n;
   }
 
-  /** The spool that needs a flush to the device, once. */
+  /** The spool that needs a flush to the device; returned once. */
   toSync(): Spool | null {
     const spool = this.#unsynced ? this.#spool : null;
     this.#unsynced = false;
     return spool;
   }
 
-  /** The device did not take it: it is asked again with the next turn. */
+  /** The flush failed: it is retried in the next turn. */
   notSynced(spool: Spool, error: unknown): void {
     this.#unsynced = spool === this.#spool;
     this.#warn(`cannot be flushed (${(error as { code?: string }).code ?? (error as Error).name})`);
   }
 
-  /** Everything to the spool and let go; tells what is left there, or nothing. */
+  /** Moves everything to the spool and closes it; returns a message about what is left, or an empty string. */
   release(): string {
     this.spill();
     const left: string[] = [];
@@ -234,10 +240,10 @@ export class Backlog {
     this.#adopted = [];
     this.#spool = null;
     if (!left.length) return "";
-    return `${this.#spooled_n - this.#drained_n} messages wait in ${left.join(", ")}`;
+    return `messages left in ${left.join(", ")}: ${this.#spooled_n - this.#drained_n}`;
   }
 
-  /** At the very end, with a spool that takes nothing: what is still in memory is lost, and said so. */
+  /** At the very end, if the spool accepts nothing: lines still in memory are lost, and logged. */
   giveUpMemory(): number {
     const left = [
       ...(this.#flight?.spool === null ? this.#flight.steps : []),
@@ -250,7 +256,7 @@ export class Backlog {
     return left.length;
   }
 
-  /** Lines are leaving again: say it again when the spool fills up next time. */
+  /** Lines are being sent again: warn again the next time the spool fills up. */
   recovered(): void {
     this.spoolFailed = this.spoolFailed && this.#queue.length > 0;
   }
@@ -262,14 +268,14 @@ export class Backlog {
     const where = this.#spools?.place ?? "memory";
     this.#log(
       "warning",
-      `${this.#name}: the spool in ${where} ${how}; ${room} more messages fit in memory, then they are lost`,
+      `${this.#name}: the spool in ${where} ${how}; messages that still fit in memory before any are lost: ${room}`,
     );
   }
 
   #lose(step: Step): void {
     this.lost += 1;
     if (this.lost === 1 || this.lost % 1000 === 0)
-      this.#log("error", `${this.#name}: memory and spool are full: ${this.lost} messages lost so far`);
+      this.#log("error", `${this.#name}: memory and spool are full: messages lost so far: ${this.lost}`);
     step.outcome = new Lost(`step ${step.step_id} was lost: memory and spool of ${this.#name} were full`);
   }
 }

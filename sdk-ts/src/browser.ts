@@ -1,13 +1,13 @@
 /**
- * The SDK in a browser: the key only by option, the spool in local storage.
+ * The SDK in a browser: the key comes only from options, the spool is in local storage.
  *
- * Whoever opens the page has its key: give each page a key of its own, bound to its agent and limited in time. A page of
- * another origin must be named in the gateway's `cors_origins`.
+ * Every visitor of the page can read its key: use a separate key for each page, bound to its agent and limited in time.
+ * A page of another origin must be listed in the gateway's `cors_origins`.
  */
 
+import { checkedUrl } from "./address.ts";
 import { type AgentOptions, BaseAgent } from "./agent.ts";
 import { storage } from "./browser/storage.ts";
-import { checkedUrl } from "./door.ts";
 import { NotConfigured } from "./errors.ts";
 import { toConsole } from "./log.ts";
 import type { Ending, Outbox } from "./outbox.ts";
@@ -16,13 +16,13 @@ export * from "./index.ts";
 
 const open = new Set<Outbox>();
 
-/** A page that goes away has no time to send: all to the spool. It may come back, so nothing is closed. */
+/** A page that is hidden has no time to send: everything is spooled. It may return, so nothing is closed. */
 const ending: Ending = {
-  keep(outbox) {
+  register(outbox) {
     if (!open.size) globalThis.addEventListener?.("pagehide", spillAll);
     open.add(outbox);
   },
-  forget(outbox) {
+  unregister(outbox) {
     open.delete(outbox);
   },
 };
@@ -34,18 +34,18 @@ function spillAll(): void {
 export class Agent extends BaseAgent {
   constructor(agentId: string, options: AgentOptions & { key: string }) {
     super(agentId, options, {
-      door({ url = globalThis.location?.origin, key }) {
+      credentials({ url = globalThis.location?.origin, key }) {
         if (!key)
-          throw new NotConfigured("No key: give the option key (an agent key, `obs_…`) to the page's agent.");
+          throw new NotConfigured("No key: pass the option key (an agent key, `obs_…`) to the agent.");
         if (!url)
-          throw new NotConfigured("No gateway: give the option url (for example http://127.0.0.1:4800).");
+          throw new NotConfigured("No gateway: pass the option url (for example http://127.0.0.1:4800).");
         return { url: checkedUrl(url), key };
       },
-      ownDoor: (door) => door,
+      ownCredentials: (credentials) => credentials,
       cluster: () => undefined,
       spools: (given) => storage(given.log ?? toConsole),
       ending,
-      ambient: { current: () => undefined, run: (_, act) => act() },
+      ambient: { current: () => undefined, run: (_, action) => action() },
       loosen: () => () => {},
     });
   }

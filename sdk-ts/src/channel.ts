@@ -1,50 +1,50 @@
 /**
- * One WebSocket of an agent's channel, from its opening to its end.
+ * Runs one WebSocket of an agent's channel, from opening to end.
  *
- * Law: the key goes in the first frame, never in the address. What was taken is acknowledged as soon as it is, the last
- * of it before goodbye. A socket that says nothing to two pings is dead and left behind at once: a peer that is gone
- * does not answer a goodbye either, and a browser would wait for it.
+ * Rule: the key is sent in the first frame, never in the URL. Accepted items are acknowledged at once, the last ones
+ * before closing. A socket that does not answer two pings is dead and abandoned at once: a dead peer does not answer a
+ * close frame either, and a browser would wait for it.
  */
 
-import { type Bell, quietly } from "./waiting.ts";
+import { type ChangeNotifier, quietly } from "./waiting.ts";
 
-/** What a platform does so that an open channel does not keep a process alive: begun before it is opened, done when
- * it is open, and again when it has ended. */
+/** The platform's way to keep an open channel from keeping a process alive: called before it is opened; the returned
+ * function is called when it is open and again when it has ended. */
 export type Loosen = (url: string) => () => void;
 
-export interface Talk {
+export interface SocketOptions {
   url: string;
   key: string;
   opening_s: number;
   ping_s: number;
-  /** One frame; true for the gateway's greeting. */
-  hear(frame: unknown): boolean;
+  /** Handles one frame; true for the gateway's `hello`. */
+  onFrame(frame: unknown): boolean;
   /** The next acknowledgements to send, none when there are none. */
   acks(): string[];
-  /** Rings when there are some. */
-  work: Bell;
-  /** Aborted when it is time to say goodbye. */
+  /** Notifies when there are some. */
+  work: ChangeNotifier;
+  /** Aborted when it is time to close. */
   stop: AbortSignal;
   loosen: Loosen;
 }
 
-/** Resolves when the socket has ended: true if the gateway had greeted us, false where no channel can be had. */
-export function converse(talk: Talk): Promise<boolean> {
-  if (typeof WebSocket === "undefined" || talk.stop.aborted) return Promise.resolve(false);
-  const loosened = talk.loosen(talk.url);
+/** Resolves when the socket has ended: true if the gateway had sent `hello`, false if no channel was possible. */
+export function runSocket(options: SocketOptions): Promise<boolean> {
+  if (typeof WebSocket === "undefined" || options.stop.aborted) return Promise.resolve(false);
+  const unrefSockets = options.loosen(options.url);
   let socket: WebSocket;
   try {
-    socket = new WebSocket(talk.url);
+    socket = new WebSocket(options.url);
   } catch {
-    loosened();
-    return Promise.resolve(false); // a page over https may not open a plain one
+    unrefSockets();
+    return Promise.resolve(false); // a page over https may not open an unencrypted socket
   }
   return new Promise((resolve) => {
-    let [greeted, over, heardAt] = [false, false, performance.now()];
+    let [hasHello, over, heardAt] = [false, false, performance.now()];
     const isOpen = (): boolean => !over && socket.readyState === WebSocket.OPEN;
     const acknowledge = (): void => {
-      while (greeted && isOpen()) {
-        const ids = talk.acks();
+      while (hasHello && isOpen()) {
+        const ids = options.acks();
         if (!ids.length) return;
         socket.send(JSON.stringify({ op: "ack", ids }));
       }
@@ -52,37 +52,37 @@ export function converse(talk: Talk): Promise<boolean> {
     const end = (): void => {
       if (over) return;
       over = true;
-      loosened();
+      unrefSockets();
       clearTimeout(opening);
       clearInterval(pinging);
       unwatch();
-      talk.stop.removeEventListener("abort", goodbye);
-      resolve(greeted);
+      options.stop.removeEventListener("abort", closeNormally);
+      resolve(hasHello);
     };
     const leave = (): void => {
       socket.close();
       end();
     };
-    const goodbye = (): void => {
+    const closeNormally = (): void => {
       acknowledge();
       socket.close(1000);
     };
-    const opening = quietly(() => greeted || leave(), talk.opening_s * 1000);
+    const opening = quietly(() => hasHello || leave(), options.opening_s * 1000);
     const pinging = setInterval(() => {
-      if (performance.now() - heardAt > 2000 * talk.ping_s) leave();
+      if (performance.now() - heardAt > 2000 * options.ping_s) leave();
       else if (isOpen()) socket.send('{"op":"ping"}');
-    }, talk.ping_s * 1000);
+    }, options.ping_s * 1000);
     (pinging as { unref?: () => void }).unref?.();
-    const unwatch = talk.work.watch(acknowledge);
-    talk.stop.addEventListener("abort", goodbye);
+    const unwatch = options.work.watch(acknowledge);
+    options.stop.addEventListener("abort", closeNormally);
     socket.addEventListener("open", () => {
-      loosened();
-      if (isOpen()) socket.send(JSON.stringify({ op: "auth", key: talk.key }));
+      unrefSockets();
+      if (isOpen()) socket.send(JSON.stringify({ op: "auth", key: options.key }));
     });
     socket.addEventListener("message", ({ data }) => {
-      if (over) return; // of a socket left behind: the next one brings it again
+      if (over) return; // from an abandoned socket: the next one delivers it again
       heardAt = performance.now();
-      greeted = talk.hear(data) || greeted;
+      hasHello = options.onFrame(data) || hasHello;
       acknowledge();
     });
     socket.addEventListener("error", () => socket.readyState === WebSocket.CLOSED && end());

@@ -1,4 +1,4 @@
-/** How messages travel: bounds and patience. The defaults suit an agent; a test may want others. */
+/** Delivery settings: bounds and timeouts. The defaults suit an agent; tests may use others. */
 
 import type { Unsent } from "./client.ts";
 
@@ -13,9 +13,9 @@ export interface Delivery {
   spool_bytes: number;
   backoff_s: number;
   max_backoff_s: number;
-  /** How often a disk that takes nothing is tried again. */
+  /** How often a failing disk is retried. */
   disk_retry_s: number;
-  /** How often the channel is asked whether it lives. */
+  /** How often the channel is pinged. */
   ping_s: number;
 }
 
@@ -35,10 +35,10 @@ export const DELIVERY: Readonly<Delivery> = {
 
 export const BATCH_BYTES = 4 << 20;
 
-/** Of the system's randomness: an agent may have replaced `Math.random`. */
+/** Uses the system's randomness: an agent may have replaced `Math.random`. */
 export const systemJitter = (): number => (crypto.getRandomValues(new Uint32Array(1))[0] as number) / 2 ** 32;
 
-/** How long to leave the gateway alone: what it asked for and a little more, else longer each time. */
+/** How long to wait before the next request: a little more than `Retry-After`, else exponential. */
 export function backoffS(delivery: Delivery, failures: number, why: Unsent, jitter: () => number): number {
   if (why.retry_after_s !== undefined) return why.retry_after_s * (1 + jitter() / 4);
   const doubled = delivery.backoff_s * 2 ** Math.min(failures - 1, 20);

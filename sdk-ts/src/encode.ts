@@ -1,16 +1,16 @@
 /**
- * Whatever an agent says, as JSON text. Law: this never throws. What JSON cannot hold is sent in a form the gateway
- * will judge: a big integer as a number where that is exact, else as text; a circle as `[circular]`; a getter that
+ * Encodes any value as JSON text. Rule: never throws. What JSON cannot represent is sent in a form the gateway
+ * validates: a big integer as a number where that is exact, else as text; a cycle as `[circular]`; a getter that
  * throws as `[unreadable]`. A lone surrogate leaves escaped, and the gateway names it as a fault.
  */
 
-const DEEPEST = 100;
+const MAX_DEPTH = 100;
 
 export function encoded(value: unknown): string {
   try {
-    return JSON.stringify(value, spelled) ?? JSON.stringify(String(value));
+    return JSON.stringify(value, jsonForm) ?? JSON.stringify(String(value));
   } catch {
-    // A circle, a `toJSON` or a getter that throws, too deep, too long: look at each piece by itself.
+    // A cycle, a `toJSON` or getter that throws, too deep, too long: encode each part separately.
     return copied(value);
   }
 }
@@ -23,7 +23,7 @@ function copied(value: unknown): string {
   }
 }
 
-function spelled(_: string, value: unknown): unknown {
+function jsonForm(_: string, value: unknown): unknown {
   if (typeof value === "bigint")
     return Number.isSafeInteger(Number(value)) ? Number(value) : value.toString();
   if (value instanceof Map) return Object.fromEntries(value);
@@ -35,14 +35,14 @@ function spelled(_: string, value: unknown): unknown {
 
 function plain(value: unknown, above: readonly unknown[]): unknown {
   try {
-    const told = spelled("", value);
-    if (told === null || typeof told !== "object") return typeof told === "function" ? undefined : told;
-    if (above.includes(told)) return "[circular]";
-    if (above.length >= DEEPEST) return "[too deep]";
-    if (told instanceof Date) return Number.isNaN(told.getTime()) ? null : told.toISOString();
-    const within = [...above, told];
-    if (Array.isArray(told)) return told.map((one) => plain(one, within) ?? null);
-    return Object.fromEntries(Object.keys(told).map((name) => [name, member(told, name, within)]));
+    const form = jsonForm("", value);
+    if (form === null || typeof form !== "object") return typeof form === "function" ? undefined : form;
+    if (above.includes(form)) return "[circular]";
+    if (above.length >= MAX_DEPTH) return "[too deep]";
+    if (form instanceof Date) return Number.isNaN(form.getTime()) ? null : form.toISOString();
+    const within = [...above, form];
+    if (Array.isArray(form)) return form.map((one) => plain(one, within) ?? null);
+    return Object.fromEntries(Object.keys(form).map((name) => [name, member(form, name, within)]));
   } catch {
     return "[unreadable]";
   }
@@ -56,7 +56,7 @@ function member(of: object, name: string, above: readonly unknown[]): unknown {
   }
 }
 
-/** A tool's input as it travels: a string as it is, all else as JSON. */
+/** A tool's input as it is sent: a string unchanged, anything else as JSON. */
 export function writtenInput(input: unknown): string | null {
   if (input === undefined || input === null) return null;
   return typeof input === "string" ? input : encoded(input);
@@ -65,14 +65,14 @@ export function writtenInput(input: unknown): string | null {
 const LONG = /\d{16}/;
 const WHOLE = /^-?\d+$/;
 
-/** A whole number too large for a number is a big integer: rounded it would be another one than was approved. */
+/** An integer too large for a number becomes a BigInt: rounded, it would differ from what was approved. */
 function exact(this: unknown, _: string, value: unknown, { source = "" }: { source?: string } = {}): unknown {
   return typeof value === "number" && !Number.isSafeInteger(value) && WHOLE.test(source)
     ? BigInt(source)
     : value;
 }
 
-/** A tool's input as data. What is not JSON stays as it is. */
+/** A tool's input as data. Text that is not JSON stays unchanged. */
 export function decoded(value: unknown): unknown {
   if (typeof value !== "string") return value ?? null;
   try {

@@ -1,6 +1,6 @@
 /**
- * What the SDK throws. A step fails only by people's orders (`Denied`, `Cancelled`), never by its telemetry; the rest
- * comes from setting up and from asking for an answer.
+ * Errors thrown by the SDK. A step fails only for people's orders (`Denied`, `Cancelled`), never because telemetry
+ * failed; the others come from configuration and from waiting for an answer.
  */
 
 import type { Answer } from "./client.ts";
@@ -14,17 +14,17 @@ export class ObservatoryError extends Error {
   }
 }
 
-/** No gateway is known, or what is known of it cannot be used; the sentence says what to do. */
+/** No usable gateway URL or key was found; the message says what to do. */
 export class NotConfigured extends ObservatoryError {}
 
-/** No verdict came in time. A message is not lost: it waits in memory or in the spool; of a thought nothing is
- * kept, and it may be thought again under its `record_id`. */
+/** No answer arrived in time. A message is not lost: it stays in memory or in the spool. A thought is not stored; it
+ * can be recorded again with the same `record_id`. */
 export class NotAnswered extends ObservatoryError {}
 
 /** Memory and spool were both full when the step was taken: it was never sent and never will be. */
 export class Lost extends ObservatoryError {}
 
-/** The gateway judged this one message and refused it; sending it again would change nothing. */
+/** The gateway rejected this message; sending it again would give the same result. */
 export class Rejected extends ObservatoryError {
   readonly answer: Answer;
   readonly step_id: string | null;
@@ -53,10 +53,10 @@ export class Rejected extends ObservatoryError {
 }
 
 /**
- * What was asked for was not allowed, so it must not be done.
+ * The action was not allowed and must not be performed.
  *
- * `reason`: `rejected` or `expired` at the gate, the gateway's own word when it refused the message (`policy_denied`,
- * `budget_exceeded`, …), or `no_verdict` when none could be had: a gate fails closed.
+ * `reason`: `rejected` or `expired` at the gate, the gateway's reason code when it refused the message (`policy_denied`,
+ * `budget_exceeded`, …), or `no_verdict` when none arrived: a gate fails closed.
  */
 export class Denied extends ObservatoryError {
   readonly reason: string;
@@ -78,7 +78,7 @@ export class Denied extends ObservatoryError {
   }
 }
 
-/** A person ended this agent's work on the session; or the agent was closed while a step waited. */
+/** A person cancelled this agent's work in the session, or the agent was closed while a step waited. */
 export class Cancelled extends ObservatoryError {
   readonly session_id: string;
   readonly reason: string;
@@ -92,7 +92,7 @@ export class Cancelled extends ObservatoryError {
   }
 }
 
-/** What is stored of a session is not what was recorded; nothing can be sealed over it. */
+/** The stored thoughts of a session are not those recorded; the session cannot be sealed. */
 export class ChainBroken extends ObservatoryError {
   readonly session_id: string;
   readonly first_broken_index: number | null;
@@ -104,14 +104,14 @@ export class ChainBroken extends ObservatoryError {
   }
 }
 
-/** The refusal in one line: the reason, then what explains it. */
+/** The refusal in one line: the reason, then the explanation. */
 function describe(answer: Answer): string {
-  const told = explain(answer);
-  if (answer.faults?.length) return `${answer.reason} (${told})`;
-  return [answer.reason, told].filter(Boolean).join(": ") || "no reason given";
+  const explanation = explain(answer);
+  if (answer.faults?.length) return `${answer.reason} (${explanation})`;
+  return [answer.reason, explanation].filter(Boolean).join(": ") || "no reason given";
 }
 
-/** Why: every fault as `path: problem`; else the cap or rule that refused it, and the gateway's words. */
+/** Every fault as `path: problem`; otherwise the cap or rule that refused it, and the gateway's detail. */
 export function explain(answer: Answer): string {
   if (answer.faults?.length)
     return answer.faults.map((fault) => `${fault.path}: ${fault.problem}`).join("; ");

@@ -1,6 +1,6 @@
 /**
  * SHA-256 and SHA-1 (FIPS 180-4), synchronous: what names a step must be known when the step is taken, and WebCrypto's
- * digest is asynchronous and missing on pages over plain http. Only short names are hashed; a test holds both against
+ * digest is asynchronous and missing on pages over plain http. Only short names are hashed; a test compares both with
  * Node's own. SHA-1 is used for UUIDv5 alone (RFC 9562 §5.5), never for a proof.
  */
 

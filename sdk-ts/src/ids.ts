@@ -1,7 +1,7 @@
 /**
- * Ids, names of steps, trace context and times, as the gateway spells them (protocol/identity, steps, otel, clock).
+ * Ids, names of steps, trace context and times, in the gateway's form (protocol/identity, steps, otel, clock).
  *
- * Law: an id made here is a UUIDv7 of the system's randomness; a UUID has one spelling, lower-case with hyphens;
+ * Rule: a new id is a UUIDv7 from the system's randomness; a UUID has one form, lower-case with hyphens;
  * a step's span id is the beginning of the SHA-256 of its name, so every side computes the same one.
  */
 
@@ -43,7 +43,7 @@ export function canonicalUuid(text: string): string | null {
   return HEX.test(lower) ? hyphenated(lower) : null;
 }
 
-/** A UUID in its one spelling; any other id as it is. */
+/** A UUID in its canonical form; any other id unchanged. */
 export function canonicalId(text: string): string {
   return canonicalUuid(text) ?? text;
 }
@@ -78,9 +78,9 @@ export function traceIdOfSession(sessionId: string): string {
 
 /** The trace id of a `traceparent`; null for one to be ignored (W3C Trace Context 3.2). */
 export function traceIdOfParent(header: string): string | null {
-  const found = TRACEPARENT.exec(header.trim());
-  if (found === null) return null;
-  const [, version, trace, span, , more] = found;
+  const match = TRACEPARENT.exec(header.trim());
+  if (match === null) return null;
+  const [, version, trace, span, , more] = match;
   if (version === "ff" || (version === "00" && more) || trace === ZERO_TRACE || span === ZERO_SPAN)
     return null;
   return trace as string;

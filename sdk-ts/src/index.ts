@@ -1,4 +1,4 @@
-/** What both entries (`node.ts`, `browser.ts`) give besides their own `Agent`. */
+/** Exports shared by both entry points (`node.ts`, `browser.ts`), besides their own `Agent`. */
 
 export type { AgentOptions } from "./agent.ts";
 export type { Answer } from "./client.ts";

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { type AgentOptions, BaseAgent } from "./agent.ts";
 import { toConsole } from "./log.ts";
-import { dataFolder, findDoor, ownDoor } from "./node/door.ts";
+import { dataFolder, findCredentials, ownCredentials } from "./node/credentials.ts";
 import { Files } from "./node/files.ts";
 import { ambient, ending, loosen } from "./node/process.ts";
 
@@ -12,8 +12,8 @@ export * from "./index.ts";
 export class Agent extends BaseAgent {
   constructor(agentId: string, options: AgentOptions = {}) {
     super(agentId, options, {
-      door: findDoor,
-      ownDoor,
+      credentials: findCredentials,
+      ownCredentials,
       cluster: () => process.env.OBSERVATORY_CLUSTER,
       spools: (given) => new Files(join(dataFolder(given), "spool-ts"), given.log ?? toConsole),
       ending,

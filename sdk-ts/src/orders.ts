@@ -1,22 +1,22 @@
 /**
- * What people have ordered of one agent, as far as it knows: pauses, stops, cancellations, prompts, messages.
+ * The orders one agent has received: pauses, stops, cancellations, prompts, messages.
  *
- * Law: an item counts once, however often it is delivered. An order is acknowledged when it is in force here; a
- * prompt or a message when the agent's own code has taken it, so a killed agent gets it again. Queues are bounded:
- * what does not fit is neither taken nor acknowledged and comes again. No network here: the ear calls `take`,
- * who waits watches `bell`.
+ * Rule: an item counts once, however often it is delivered. An order is acknowledged when it is in force here; a
+ * prompt or a message when the agent's code has taken it, so a killed agent receives it again. Queues are bounded: an
+ * item that does not fit is neither accepted nor acknowledged and is delivered again. No network here: the receiver
+ * calls `take`, waiters watch `changes`.
  */
 
 import { Cancelled } from "./errors.ts";
 import { canonicalId } from "./ids.ts";
 import type { Log } from "./log.ts";
 import { type Prompt, type Received, textOf } from "./received.ts";
-import { Bell } from "./waiting.ts";
+import { ChangeNotifier } from "./waiting.ts";
 
-const MOST_WAITING = 1000; // prompts, and messages, that nobody has fetched
-const MOST_KNOWN = 10_000; // deliveries remembered so that a repeat counts once
+const MAX_WAITING = 1000; // prompts, and messages, that the agent has not fetched
+const MAX_KNOWN = 10_000; // delivery ids remembered so that a repeat counts once
 
-/** Stands for "in every session". */
+/** Key of orders for every session. */
 const EVERYWHERE = null;
 type Session = string | null;
 
@@ -29,7 +29,7 @@ export function decisionKey(decisionId: unknown): string {
 }
 
 export class Orders {
-  readonly bell = new Bell();
+  readonly changes = new ChangeNotifier();
   readonly name: string;
   entity_id: string | null = null;
   instructions: string | null = null;
@@ -57,7 +57,7 @@ export class Orders {
 
   // Waiting.
 
-  /** No order is in force: nothing to look up for a step. */
+  /** No order is in force: a step has nothing to check. */
   get isFree(): boolean {
     return !(this.#paused.size || this.#stopped || this.#cancelled.size);
   }
@@ -67,14 +67,14 @@ export class Orders {
     return !this.closed && !this.isCancelled(sessionId) && this.isInForce(sessionId);
   }
 
-  /** Whether a pause or a stop holds there, whatever else does. */
+  /** Whether a pause or a stop applies there, whatever else does. */
   isInForce(sessionId: string): boolean {
     return this.#stopped || this.#paused.has(EVERYWHERE) || this.#paused.has(canonicalId(sessionId));
   }
 
   refuseCancelled(sessionId: string, waited = false): void {
-    const told = this.#cancellation(sessionId);
-    if (told !== undefined) throw new Cancelled(sessionId, told.reason, told.by);
+    const cancellation = this.#cancellation(sessionId);
+    if (cancellation !== undefined) throw new Cancelled(sessionId, cancellation.reason, cancellation.by);
     if (waited && this.closed) throw new Cancelled(sessionId, "the agent was closed while the step waited");
   }
 
@@ -86,7 +86,7 @@ export class Orders {
     return this.#cancelled.get(canonicalId(sessionId)) ?? this.#cancelled.get(EVERYWHERE);
   }
 
-  // What the agent asks.
+  // Called by the agent.
 
   expect(key: string): void {
     if (!this.#expected.has(key)) this.#expected.set(key, null);
@@ -100,13 +100,13 @@ export class Orders {
     this.#expected.delete(key);
   }
 
-  /** All that wait, or those of one session; they count as read now. */
+  /** All waiting prompts, or those of one session; they count as read now. */
   takePrompts(sessionId?: string): Prompt[] {
-    const wanted = sessionId === undefined ? undefined : canonicalId(sessionId);
-    const isWanted = (one: Prompt): boolean =>
-      wanted === undefined || one.session_id === wanted || one.session_id === null;
-    const taken = this.#prompts.filter(isWanted);
-    this.#prompts = this.#prompts.filter((one) => !isWanted(one));
+    const session = sessionId === undefined ? undefined : canonicalId(sessionId);
+    const matches = (one: Prompt): boolean =>
+      session === undefined || one.session_id === session || one.session_id === null;
+    const taken = this.#prompts.filter(matches);
+    this.#prompts = this.#prompts.filter((one) => !matches(one));
     this.#finish(taken.map((one) => one.delivery_id));
     return taken;
   }
@@ -118,7 +118,7 @@ export class Orders {
     return taken;
   }
 
-  /** The oldest message, not yet acknowledged: `finish` says that it was dealt with. */
+  /** The oldest message, not yet acknowledged: `finish` marks it as handled. */
   nextMessage(): Received | null {
     return this.#messages.shift() ?? null;
   }
@@ -135,9 +135,9 @@ export class Orders {
     return this.#prompts.length > 0;
   }
 
-  // What the ear brings.
+  // Called by the receiver.
 
-  /** The gateway's own word on how things stand, at the start of a connection. */
+  /** The gateway's state for this agent, sent at the start of a connection. */
   hello(
     entityId: string | null,
     paused: readonly string[],
@@ -152,30 +152,30 @@ export class Orders {
     if (everywhere) this.#paused.add(EVERYWHERE);
     this.#stopped = stopped;
     this.connected = true;
-    this.bell.ring();
-    if (instructions !== null && isNews) this.#tell(instructions);
+    this.changes.notify();
+    if (instructions !== null && isNews) this.#notifyInstruction(instructions);
   }
 
   setConnected(connected: boolean): void {
     this.connected = connected;
-    this.bell.ring();
+    this.changes.notify();
   }
 
   setEntityId(entityId: string | null): void {
     this.entity_id = entityId ?? this.entity_id;
-    this.bell.ring();
+    this.changes.notify();
   }
 
-  /** Obeys or keeps one item; false if it was known or there is no room. */
+  /** Applies or queues one item; false if it is known already or the queue is full. */
   take(item: Received): boolean {
     if (this.#waiting.has(item.delivery_id)) return false;
     if (this.#known.has(item.delivery_id)) {
-      this.#acknowledge([item.delivery_id]); // our acknowledgement was lost
+      this.#acknowledge([item.delivery_id]); // the acknowledgement was lost
       return false;
     }
     const taken = this.#apply(item);
-    if (taken) this.bell.ring();
-    if (taken && item.kind === "instruction") this.#tell(textOf(item.body.text) ?? "");
+    if (taken) this.changes.notify();
+    if (taken && item.kind === "instruction") this.#notifyInstruction(textOf(item.body.text) ?? "");
     return taken;
   }
 
@@ -188,7 +188,7 @@ export class Orders {
           item.kind === "hold" ? this.#paused.add(session) : this.#paused.delete(session);
         break;
       case "stop":
-      case "start": // comes only when no other switch stops the agent
+      case "start": // sent only when no other switch stops the agent
         if (this.#isNews("stop", item)) this.#stopped = item.kind === "stop";
         break;
       case "cancel":
@@ -200,13 +200,13 @@ export class Orders {
       case "inject":
         return this.#keepPrompt(item, session);
       default:
-        return this.#keepOrHandOver(item);
+        return this.#queueOrHandOver(item);
     }
     this.#finish([item.delivery_id]);
     return true;
   }
 
-  /** False for an order that a later one has overtaken: it was delivered again. */
+  /** False for a redelivered order that a later one has replaced. */
   #isNews(what: string, item: Received): boolean {
     if (item.sequence_number < (this.#last.get(what) ?? 0)) return false;
     this.#last.set(what, item.sequence_number);
@@ -214,7 +214,7 @@ export class Orders {
   }
 
   #keepPrompt(item: Received, session: Session): boolean {
-    if (this.#prompts.length >= MOST_WAITING) return false;
+    if (this.#prompts.length >= MAX_WAITING) return false;
     const { prompt, by } = item.body;
     const kept = { text: textOf(prompt) ?? "", by: textOf(by), session_id: session };
     this.#prompts.push({ ...kept, delivery_id: item.delivery_id });
@@ -222,8 +222,8 @@ export class Orders {
     return true;
   }
 
-  /** To whoever waits for it, else among the messages: so a verdict outlives the agent that asked. */
-  #keepOrHandOver(item: Received): boolean {
+  /** To the caller waiting for it, else to the message queue: a verdict outlives the agent that asked. */
+  #queueOrHandOver(item: Received): boolean {
     let key = "";
     if (item.kind === "verdict") key = verdictKey(item.session_id, textOf(item.body.step_id));
     else if (item.kind === "decision") key = decisionKey(item.body.decision_id);
@@ -232,14 +232,14 @@ export class Orders {
       this.#finish([item.delivery_id]);
       return true;
     }
-    if (this.#messages.length >= MOST_WAITING) return false;
+    if (this.#messages.length >= MAX_WAITING) return false;
     this.#messages.push(item);
     this.#waiting.add(item.delivery_id);
     return true;
   }
 
-  /** The agent's own code, by itself: it must not keep anybody from hearing. */
-  #tell(instructions: string): void {
+  /** Calls the agent's listener asynchronously: it must not block the receiver. */
+  #notifyInstruction(instructions: string): void {
     const listener = this.#onInstruction;
     if (listener === undefined) return;
     void Promise.resolve()
@@ -256,7 +256,7 @@ export class Orders {
     }
     this.#acknowledge(ids);
     for (const id of this.#known) {
-      if (this.#known.size <= MOST_KNOWN) break;
+      if (this.#known.size <= MAX_KNOWN) break;
       this.#known.delete(id);
     }
   }
@@ -266,19 +266,19 @@ export class Orders {
     if (ids.length) this.on_acks();
   }
 
-  takeAcks(most: number): string[] {
-    return this.#acks.splice(0, most);
+  takeAcks(limit: number): string[] {
+    return this.#acks.splice(0, limit);
   }
 
-  /** They could not be sent: they go first next time. */
+  /** They could not be sent: send them first next time. */
   giveBackAcks(acks: readonly string[]): void {
     this.#acks.unshift(...acks);
   }
 
-  /** Wakes all who wait. */
+  /** Wakes all waiters. */
   close(): void {
     this.closed = true;
     this.connected = false;
-    this.bell.ring();
+    this.changes.notify();
   }
 }

@@ -1,55 +1,63 @@
 /**
- * The way out: one sender that carries a backlog to the gateway.
+ * `Outbox`: one sender that delivers a backlog of messages to the gateway.
  *
- * Law: `put` never waits for the network or for a flush to disk; lines leave in the order they came; what the gateway
- * judged is never sent again, what it did not judge is never dropped. A process that ends sends what it can, and the
- * rest waits in the spool: a gateway that is away does not keep it alive.
+ * Rule: `put` never waits for the network or for a flush to disk; lines are sent in order; a line the gateway has
+ * answered is never sent again, an unanswered line is never dropped. A process that ends sends what it can and spools
+ * the rest: an unreachable gateway does not keep it alive.
  */
 
 import { Backlog, type Batch } from "./backlog.ts";
-import { type Answer, type Door, isAccepted, isFinal, type Outcome, send, type Unsent } from "./client.ts";
+import {
+  type Answer,
+  type GatewayCredentials,
+  isAccepted,
+  isFinal,
+  type Outcome,
+  send,
+  type Unsent,
+} from "./client.ts";
 import { backoffS, type Delivery, systemJitter } from "./delivery.ts";
-import type { Ear } from "./ear.ts";
 import { Rejected } from "./errors.ts";
 import type { Log } from "./log.ts";
+import type { Receiver } from "./receiver.ts";
 import { Refusals } from "./refusals.ts";
 import type { Spools } from "./spool.ts";
 import type { Step } from "./step.ts";
-import { Bell, type Patience, quietly, until } from "./waiting.ts";
+import { ChangeNotifier, type Patience, quietly, until } from "./waiting.ts";
 
-const MOST_REJECTIONS = 1000;
+const MAX_REJECTIONS = 1000;
 
-/** What a platform does for whoever must be closed when the process or the page ends. */
+/** The platform's hook that closes outboxes when the process or the page ends. */
 export interface Ending {
-  keep(outbox: Outbox): void;
-  forget(outbox: Outbox): void;
+  register(outbox: Outbox): void;
+  unregister(outbox: Outbox): void;
 }
 
 export class Outbox {
-  readonly bell = new Bell();
-  readonly ears = new Set<Ear>(); // who listens beside it: they close with it
+  readonly changes = new ChangeNotifier();
+  readonly receivers = new Set<Receiver>(); // of the agents that use it: they close with it
   readonly rejections: Rejected[] = [];
   closed = false;
-  /** The gateway answers, but does not take our key. */
-  barred = false;
-  /** How often in a row nothing could be sent; 0 when the last try went well. */
+  /** The gateway answers but refuses the key. */
+  keyRefused = false;
+  /** Consecutive send failures; 0 when the last attempt succeeded. */
   failures = 0;
   #name: string;
-  #door: Door;
+  #credentials: GatewayCredentials;
   #delivery: Delivery;
   #backlog: Backlog;
   #log: Log;
   #ending: Ending;
   #refusals: Refusals;
   #onReject: ((rejected: Rejected) => void) | undefined;
-  #work = new Bell();
+  #work = new ChangeNotifier();
   #stop = new AbortController();
   #runner: Promise<void> | null = null;
   #adopting = true;
   #closing = false;
   #away = false;
   #patient = false;
-  #urgent = 0; // flushes waiting: no lingering
+  #urgent = 0; // waiting flushes: no lingering
   #queuedAt = 0;
   #notBefore = 0;
   #diskRetryAt = 0;
@@ -58,7 +66,7 @@ export class Outbox {
 
   constructor(
     name: string,
-    door: Door,
+    credentials: GatewayCredentials,
     delivery: Delivery,
     {
       spools,
@@ -73,21 +81,21 @@ export class Outbox {
     },
   ) {
     this.#name = name;
-    this.#door = door;
+    this.#credentials = credentials;
     this.#delivery = delivery;
-    this.#backlog = new Backlog(name, door, delivery, spools, log);
+    this.#backlog = new Backlog(name, credentials, delivery, spools, log);
     this.#batchLines = delivery.batch_lines;
     this.#log = log;
     this.#ending = ending;
     this.#refusals = new Refusals(name, log);
     this.#onReject = onReject;
-    ending.keep(this);
+    ending.register(this);
     this.#runner = this.#run();
   }
 
-  // The agent's side.
+  // Called by the agent.
 
-  /** Lines given up because memory and spool were both full. */
+  /** Lines dropped because memory and spool were both full. */
   get lost(): number {
     return this.#backlog.lost;
   }
@@ -97,77 +105,77 @@ export class Outbox {
     return this.#backlog.inMemory;
   }
 
-  /** Takes one line. Returns at once, whatever the gateway does. */
+  /** Queues one line. Returns at once, whatever the gateway does. */
   put(line: string, step: Step): void {
     if (!this.#backlog.put(line, step)) {
-      this.bell.ring();
+      this.changes.notify();
       return;
     }
     if (this.closed) {
-      this.#backlog.release(); // said while the process ends: straight to disk, sent at the next start
-      if (this.#backlog.giveUpMemory()) this.bell.ring();
+      this.#backlog.release(); // added while the process ends: directly to disk, sent at the next start
+      if (this.#backlog.giveUpMemory()) this.changes.notify();
     } else if (this.#backlog.waiting === 1) {
       this.#queuedAt = performance.now();
-      this.#work.ring();
-    } else if (this.#backlog.waiting === this.#delivery.batch_lines) this.#work.ring();
+      this.#work.notify();
+    } else if (this.#backlog.waiting === this.#delivery.batch_lines) this.#work.notify();
   }
 
-  /** What is queued leaves now, without lingering; an absent gateway is tried again, but one that asked for
-   * patience gets it. */
+  /** Sends the queue now, without lingering, and retries an unreachable gateway; a `Retry-After` is still
+   * respected. */
   hurry(): void {
     this.#queuedAt = Number.NEGATIVE_INFINITY;
     if (!this.#patient) this.#notBefore = 0;
-    this.#work.ring();
+    this.#work.notify();
   }
 
-  /** Waits until all that was put before is answered; false if that takes longer than `timeout_s`. */
+  /** Waits until all lines queued before are answered; false if that takes longer than `timeout_s`. */
   async flush(patience: Patience = {}): Promise<boolean> {
     const backlog = this.#backlog;
     const target = backlog.taken_n;
     const done = (): boolean => backlog.settled_n >= target && !this.#adopting && !backlog.hasLeftovers;
     this.#urgent += 1;
-    this.#work.ring();
+    this.#work.notify();
     try {
-      await until(this.bell, () => done() || this.closed, patience);
+      await until(this.changes, () => done() || this.closed, patience);
       return done();
     } finally {
       this.#urgent -= 1;
     }
   }
 
-  /** Sends what can be sent in `timeout_s`, puts the rest in the spool; true if nothing is left. */
+  /** Sends what can be sent within `timeout_s`, spools the rest; true if nothing is left. */
   async close(timeoutS = this.#delivery.close_timeout_s): Promise<boolean> {
     if (this.closed) return this.#backlog.settled_n >= this.#backlog.taken_n;
-    await Promise.all([...this.ears].map((ear) => ear.close()));
+    await Promise.all([...this.receivers].map((receiver) => receiver.close()));
     this.#closing = true;
-    this.#work.ring();
+    this.#work.notify();
     const runner = this.#runner;
     if (runner !== null)
       await Promise.race([runner, new Promise((resolve) => quietly(() => resolve(null), timeoutS * 1000))]);
     return this.closed ? this.#backlog.settled_n >= this.#backlog.taken_n : this.endNow();
   }
 
-  /** The end, without another word to the gateway: all to the spool, at once. */
+  /** Closes at once without sending: everything goes to the spool. */
   endNow(): boolean {
     if (this.closed) return true;
     this.closed = true;
     const left = this.#backlog.release();
     const lost = this.#backlog.giveUpMemory();
     this.#stop.abort();
-    this.#ending.forget(this);
-    this.#work.ring();
-    this.bell.ring();
-    this.#refusals.tellRest(performance.now());
-    if (left) this.#log("warning", `${this.#name}: ${left}; they are sent at its next start`);
+    this.#ending.unregister(this);
+    this.#work.notify();
+    this.changes.notify();
+    this.#refusals.logRest(performance.now());
+    if (left) this.#log("warning", `${this.#name}: ${left}; they will be sent at its next start`);
     return !left && !lost;
   }
 
-  /** All of memory to the spool, now: the page may be gone in a moment, or come back. */
+  /** Moves memory to the spool now: the page may end in a moment, or return. */
   spill(): void {
     this.#backlog.spill();
   }
 
-  // The sender's side.
+  // The sender loop.
 
   async #run(): Promise<void> {
     await this.#adopt();
@@ -175,8 +183,8 @@ export class Outbox {
       try {
         await this.#turn();
       } catch (error) {
-        // The runner: say so, wait, go on; the lines are still ours.
-        this.#log("error", `${this.#name}: the sender failed and goes on (${error})`);
+        // The loop: log, wait, continue; no line is lost.
+        this.#log("error", `${this.#name}: the sender failed; retrying (${error})`);
         this.#putOff({ reason: String((error as Error | null)?.name ?? error) });
       }
     }
@@ -186,16 +194,16 @@ export class Outbox {
     try {
       const again = await this.#backlog.adopt();
       if (again !== null && !this.closed)
-        quietly(() => void this.#adopt().then(() => this.#work.ring()), again);
+        quietly(() => void this.#adopt().then(() => this.#work.notify()), again);
     } catch (error) {
-      this.#log("warning", `${this.#name}: what an earlier process left could not be looked at (${error})`);
+      this.#log("warning", `${this.#name}: spools of an earlier process could not be read (${error})`);
     }
     this.#adopting = false;
-    if (this.closed) this.#backlog.release(); // before we had found them: let go again
-    this.bell.ring();
+    if (this.closed) this.#backlog.release(); // closed before they were found: release them
+    this.changes.notify();
   }
 
-  /** Waits for work, does one piece of it. */
+  /** Waits for work and does one piece of it. */
   async #turn(): Promise<void> {
     const pause = this.#pauseMs();
     if (pause !== 0) return this.#rest(pause);
@@ -207,18 +215,21 @@ export class Outbox {
     } else {
       backlog.spill();
       this.#diskRetryAt = performance.now() + this.#delivery.disk_retry_s * 1000;
-      this.bell.ring();
+      this.changes.notify();
     }
     const unsynced = backlog.toSync();
     if (unsynced !== null)
       await unsynced.sync().catch((error: unknown) => {
-        if (!this.closed) backlog.notSynced(unsynced, error); // else the end has synced and released it meanwhile
+        if (!this.closed) backlog.notSynced(unsynced, error); // else `endNow` has synced and released it
       });
     if (batch !== null && !this.closed)
-      this.#judge(batch, await send(this.#door, batch.lines, this.#delivery.timeout_s, this.#stop.signal));
+      this.#handle(
+        batch,
+        await send(this.#credentials, batch.lines, this.#delivery.timeout_s, this.#stop.signal),
+      );
   }
 
-  /** Until something changes or the pause is over; only a batch that is about to leave keeps the process alive. */
+  /** Waits until something changes or the pause is over; only a batch about to be sent keeps the process alive. */
   #rest(pauseMs: number | null): Promise<void> {
     return new Promise((resolve) => {
       let timer: ReturnType<typeof setTimeout> | undefined;
@@ -241,7 +252,7 @@ export class Outbox {
     return Math.max(this.#notBefore - performance.now(), 0);
   }
 
-  /** How long to wait before the next piece of work; 0 is now, null until something changes. */
+  /** How long to wait before the next piece of work; 0: now, null: until something changes. */
   #pauseMs(): number | null {
     const { waiting, inSpool, spoolFailed } = this.#backlog;
     let lingering = 0;
@@ -256,15 +267,15 @@ export class Outbox {
     return waiting ? lingering : null;
   }
 
-  #judge(batch: Batch, outcome: Outcome): void {
+  #handle(batch: Batch, outcome: Outcome): void {
     if ("answers" in outcome) this.#settle(batch, outcome.answers.slice(0, batch.lines.length));
     else if (outcome.refused === undefined) this.#putOff(outcome);
     else if (batch.lines.length === 1)
       this.#settle(batch, [
-        { code: outcome.refused, reason: "the gateway refused the request that held it" },
+        { code: outcome.refused, reason: "the gateway refused the request that contained it" },
       ]);
     else {
-      // One of them is to blame: smaller batches show which.
+      // One line is the cause: smaller batches find it.
       this.#batchLines = Math.max(Math.floor(batch.lines.length / 2), 1);
       if (!this.closed) this.#backlog.takeBack(0);
     }
@@ -281,44 +292,44 @@ export class Outbox {
     }
     for (const rejected of refused) this.#refusals.note(rejected, performance.now());
     this.rejections.push(...refused);
-    this.rejections.splice(0, this.rejections.length - MOST_REJECTIONS);
+    this.rejections.splice(0, this.rejections.length - MAX_REJECTIONS);
     if (!this.closed) {
       this.#backlog.takeBack(final.length);
       this.#backlog.recovered();
       if (final.length) {
         this.failures = 0;
-        this.barred = false;
+        this.keyRefused = false;
         this.#away = false;
         this.#complaint = "";
       }
       this.#batchLines = Math.min(this.#batchLines * 2, this.#delivery.batch_lines);
     }
-    this.bell.ring();
-    this.#tell(refused);
+    this.changes.notify();
+    this.#notifyRejections(refused);
     if (final.length < batch.lines.length) this.#putOff({ reason: "the gateway could not take every line" });
   }
 
-  /** Nothing was taken: say so once, wait longer each time, and unless it is only busy, spool. */
+  /** Nothing was accepted: log it once, wait longer each time and, unless the gateway is only busy, spool. */
   #putOff(why: Unsent): void {
     if (this.closed) return;
     this.failures += 1;
-    this.barred = why.barred ?? false;
+    this.keyRefused = why.key_refused ?? false;
     this.#patient = why.retry_after_s !== undefined;
     this.#notBefore = performance.now() + backoffS(this.#delivery, this.failures, why, systemJitter) * 1000;
     this.#backlog.takeBack(0);
     this.#away ||= !why.busy;
     if (this.#away) this.#backlog.spill();
-    this.bell.ring();
+    this.changes.notify();
     if (why.reason !== this.#complaint) {
       this.#complaint = why.reason;
       this.#log(
         why.needs_a_person ? "error" : "warning",
-        `${this.#name}: ${why.reason}; messages are kept and sent later`,
+        `${this.#name}: ${why.reason}; messages are stored and sent later`,
       );
     }
   }
 
-  #tell(refused: readonly Rejected[]): void {
+  #notifyRejections(refused: readonly Rejected[]): void {
     for (const rejected of refused) {
       try {
         this.#onReject?.(rejected);

@@ -186,6 +186,16 @@ export type Fault = {
   problem: string;
 };
 
+export type HeartbeatBody = {
+  agent_id: string;
+  cluster_id?: string | null;
+  current_task?: Record<string, unknown> | null;
+  resource_usage?: Record<string, unknown> | null;
+  status?: string | null;
+  timestamp?: string | null;
+  type?: "heartbeat";
+};
+
 export type Identity = {
   agent_id: string;
   agent_type: string;
@@ -276,16 +286,6 @@ export type Party = {
   entity_id: string;
   entity_type: "agent" | "system" | "user";
   hub_address?: string | null;
-};
-
-export type Pulse = {
-  agent_id: string;
-  cluster_id?: string | null;
-  current_task?: Record<string, unknown> | null;
-  resource_usage?: Record<string, unknown> | null;
-  status?: string | null;
-  timestamp?: string | null;
-  type?: "heartbeat";
 };
 
 export type RecordedThought = {

@@ -1,8 +1,8 @@
 /**
- * What reaches an agent: the items of its inbox, and the words made of them.
+ * Types of what an agent receives: inbox items, prompts, verdicts, decisions, handoffs.
  *
- * Law: the wire form is read as it is, unknown members and kinds are kept; a received item knows from where the work
- * goes on (`handoff`), so a reply's parent is what triggered it (R504).
+ * Rule: the wire form is read unchanged; unknown members and kinds are kept. A received item carries the point from
+ * which work continues (`handoff`), so a reply's parent is the step that triggered it (R504).
  */
 
 import { decoded } from "./encode.ts";
@@ -10,16 +10,16 @@ import { canonicalId, stepName, traceIdOfParent, traceIdOfSession } from "./ids.
 import type { InboxItem, InboxSender, Party } from "./protocol.ts";
 
 type Json = Record<string, unknown>;
-const WORDS = ["approved", "edited", "rejected", "expired"] as const;
+const VERDICTS = ["approved", "edited", "rejected", "expired"] as const;
 
-/** A line's end as plain JSON, to be sent along with the work. */
+/** The tip of a branch as plain JSON, to be sent along with the work. */
 export interface Handoff {
   trace_id: string;
   session_id: string;
   parent_step_ids: string[];
 }
 
-/** One item of the inbox. `message` is what was delivered to the agent, `body` what an order says. */
+/** One item of the inbox. `message` is the delivered message, `body` the content of an order. */
 export class Received {
   readonly delivery_id: string;
   readonly kind: string;
@@ -49,37 +49,37 @@ export class Received {
     this.body = objectOf(item.body);
   }
 
-  /** Null for what is no item. */
-  static read(told: unknown): Received | null {
-    const item = objectOf(told) as Partial<InboxItem>;
+  /** Null if it is not an item. */
+  static read(value: unknown): Received | null {
+    const item = objectOf(value) as Partial<InboxItem>;
     if (typeof item.delivery_id !== "string" || typeof item.kind !== "string") return null;
     return new Received(item as InboxItem);
   }
 
-  /** What it says in words: a text's content, a title, a step's intent; null if it has none. */
+  /** Its text: a text's content, a title, or a step's intent; null if it has none. */
   get text(): string | null {
     const payload = objectOf(this.message?.payload);
-    const found = payload.content || payload.title || objectOf(this.message?.cognition).intent;
-    return typeof found === "string" ? found : null;
+    const text = payload.content || payload.title || objectOf(this.message?.cognition).intent;
+    return typeof text === "string" ? text : null;
   }
 
-  /** What the house wants, of a message of its own: a job's intent, a webhook's; `reminder`. */
+  /** The intent of a message sent by the gateway itself: a job's, a webhook's, or `reminder`. */
   get intent(): string | null {
-    const found = objectOf(this.message?.metadata).intent;
-    return typeof found === "string" ? found : null;
+    const { intent } = objectOf(this.message?.metadata);
+    return typeof intent === "string" ? intent : null;
   }
 
-  /** What a job, a webhook or a reminder carries; null if it carries nothing. */
+  /** The payload of a job, a webhook or a reminder; null if it has none. */
   get payload(): unknown {
     return objectOf(this.message?.metadata).payload ?? null;
   }
 
-  /** Whether the agent itself had asked for it, by `remind`. */
+  /** Whether the agent requested it with `remind`. */
   get is_reminder(): boolean {
     return this.intent === "reminder" && objectOf(this.message?.sender).entity_id === "sys_scheduler";
   }
 
-  /** Where the work goes on; null for what belongs to no session. */
+  /** The point from which work continues; null for an item without a session. */
   handoff(): Handoff | null {
     if (this.session_id === null) return null;
     const trace =
@@ -88,7 +88,7 @@ export class Received {
     return { trace_id: canonicalId(trace), session_id: this.session_id, parent_step_ids: step ? [step] : [] };
   }
 
-  /** The name of the step that triggered this: an envelope's is its message id. */
+  /** The name of the step that triggered this item; for an envelope, its message id. */
   #step(): string | null {
     const message = this.message ?? {};
     if ("message_type" in message) return textOf(message.message_id ?? this.message_id);
@@ -98,7 +98,7 @@ export class Received {
   }
 }
 
-/** What a person put into the agent's next context. */
+/** Text a person injected into the agent's next context. */
 export interface Prompt {
   text: string;
   by: string | null;
@@ -107,11 +107,11 @@ export interface Prompt {
 }
 
 /**
- * A person's word at a gate, or `not_required`. `content` is the whole message as edited, or null. `tool_call` and
- * `tool_input` are what was approved: as edited, else as asked; null if it was not.
+ * A person's verdict at a gate, or `not_required`. `content` is the whole message as edited, or null. `tool_call` and
+ * `tool_input` are what was approved, including edits; null if it was not approved.
  */
 export interface Verdict {
-  verdict: (typeof WORDS)[number] | "not_required";
+  verdict: (typeof VERDICTS)[number] | "not_required";
   approved: boolean;
   edited: boolean;
   by: string | null;
@@ -121,7 +121,7 @@ export interface Verdict {
   tool_input: unknown;
 }
 
-/** The option that was chosen, and which decision it answers. */
+/** The chosen option and the decision it answers. */
 export interface Decision {
   option_id: string;
   decision_id: string;
@@ -148,12 +148,12 @@ const UNREADABLE: Verdict = {
   tool_input: null,
 };
 
-/** The person's word on what was asked with `toolCall` and `toolInput`. A word we do not know allows nothing. */
+/** The person's verdict on a request with `toolCall` and `toolInput`. An unknown verdict allows nothing. */
 export function verdictOf(item: Received, toolCall: string | null, toolInput: unknown): Verdict {
   const { verdict, content } = item.body;
-  const word = WORDS.find((one) => one === verdict);
+  const word = VERDICTS.find((one) => one === verdict);
   const edited = content !== undefined && content !== null;
-  if (word === undefined || (word === "edited" && !edited)) return UNREADABLE; // it does not say what was approved
+  if (word === undefined || (word === "edited" && !edited)) return UNREADABLE; // it lacks what was approved
   if (edited) {
     const action = objectOf(objectOf(content).action);
     if (action.tool_call !== undefined && action.tool_call !== null && typeof action.tool_call !== "string")
@@ -174,8 +174,8 @@ export function verdictOf(item: Received, toolCall: string | null, toolInput: un
   };
 }
 
-/** No gate held it: what was asked may be done. */
-export function unheld(toolCall: string | null, toolInput: unknown): Verdict {
+/** No gate held it: what was requested is allowed. */
+export function notRequired(toolCall: string | null, toolInput: unknown): Verdict {
   return {
     ...UNREADABLE,
     verdict: "not_required",

@@ -1,6 +1,5 @@
 /**
- * How often a refusal is told to the log: the first in full, its repeats as a count, at every 100th or once a minute,
- * and at the end. Two refusals are the same when the same rule, cap or faults refused them.
+ * Logs refusals: the first in full, repeats as a count at every 100th or once a minute, and at the end. Two refusals are the same when the same rule, cap or faults refused them.
  */
 
 import type { Rejected } from "./errors.ts";
@@ -8,12 +7,12 @@ import type { Log } from "./log.ts";
 
 const EVERY_N = 100;
 const EVERY_MS = 60_000;
-const MOST_KINDS = 100; // remembered; one that was forgotten is told in full again
+const MAX_KINDS = 100; // remembered; a forgotten one is logged in full again
 
 interface Kind {
   latest: Rejected;
-  told_at: number;
-  untold: number;
+  logged_at: number;
+  unlogged: number;
 }
 
 export class Refusals {
@@ -32,28 +31,31 @@ export class Refusals {
     const kind = this.#kinds.get(key);
     if (kind === undefined) {
       this.#log("warning", `${this.#name}: ${rejected.message}`);
-      this.#kinds.set(key, { latest: rejected, told_at: now, untold: 0 });
+      this.#kinds.set(key, { latest: rejected, logged_at: now, unlogged: 0 });
       for (const [oldest, one] of this.#kinds) {
-        if (this.#kinds.size <= MOST_KINDS) break;
-        this.#tell(one, now);
+        if (this.#kinds.size <= MAX_KINDS) break;
+        this.#logRepeats(one, now);
         this.#kinds.delete(oldest);
       }
       return;
     }
     kind.latest = rejected;
-    kind.untold += 1;
-    if (kind.untold >= EVERY_N || now - kind.told_at >= EVERY_MS) this.#tell(kind, now);
+    kind.unlogged += 1;
+    if (kind.unlogged >= EVERY_N || now - kind.logged_at >= EVERY_MS) this.#logRepeats(kind, now);
   }
 
-  /** What was counted and not yet told. */
-  tellRest(now: number): void {
-    for (const kind of this.#kinds.values()) this.#tell(kind, now);
+  /** Logs what was counted but not logged yet. */
+  logRest(now: number): void {
+    for (const kind of this.#kinds.values()) this.#logRepeats(kind, now);
   }
 
-  #tell(kind: Kind, now: number): void {
-    if (kind.untold)
-      this.#log("warning", `${this.#name}: ${kind.untold} more like it, the latest: ${kind.latest.message}`);
-    kind.untold = 0;
-    kind.told_at = now;
+  #logRepeats(kind: Kind, now: number): void {
+    if (kind.unlogged)
+      this.#log(
+        "warning",
+        `${this.#name}: ${kind.unlogged} more like it, the latest: ${kind.latest.message}`,
+      );
+    kind.unlogged = 0;
+    kind.logged_at = now;
   }
 }

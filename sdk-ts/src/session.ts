@@ -1,10 +1,10 @@
 /**
- * Sessions: who said what after what.
+ * Sessions: which agent recorded which step, and what each step follows from.
  *
- * Law: every step names its parents. A session keeps the tip of its line of thought and moves it with each step;
- * `fork` starts a second line from the same point, `join` brings lines together, `handoff` carries a line to another
- * agent or process. Inside `session.run(…)` the words of *any* agent go on that line, where the platform can tell
- * what runs inside (Node; a browser cannot, so there say `session.step`).
+ * Rule: every step names its parents. A session keeps the tip of its branch and moves it with each step; `fork` starts
+ * a second branch from the same point, `join` merges branches, `handoff` passes a branch to another agent or process.
+ * Inside `session.run(…)` steps of *any* agent are recorded on that branch, if the platform can track what runs inside
+ * (Node can; in a browser call `session.step`).
  */
 
 import { type ConfirmationStatus, confirm, decide, type Option, type Terms } from "./decisions.ts";
@@ -14,32 +14,32 @@ import {
   ask,
   FORBIDDEN_AWAY,
   GATEWAY_AWAY,
-  passBy,
   permit,
-  type Said,
-  say,
-  tell,
+  recordStep,
+  type StepRequest,
+  takeStep,
+  waitWhileHeld,
 } from "./gate.ts";
 import { newId } from "./ids.ts";
 import type { RecordedThought } from "./protocol.ts";
 import { type Decision, type Handoff, type Prompt, Received } from "./received.ts";
-import type { Speaker } from "./speaker.ts";
+import type { Sender } from "./sender.ts";
 import { readFields, type Saying, Step, type StepFields, unknownNames, writeLog } from "./step.ts";
 import { type Content, type Thought, think } from "./thoughts.ts";
 import type { Patience } from "./waiting.ts";
 
-/** What a tool that was run came to. */
+/** Statuses of a tool that ran. */
 const RAN = new Set(["success", "failure"]);
 
-/** What all lines of one session have in common in this process. */
+/** State shared by all branches of one session in this process. */
 interface Shared {
   trace_id: string;
   session_id: string;
-  costs: Map<string, number>; // by agent: a cumulative figure is one agent's own
+  costs: Map<string, number>; // by agent: cumulative cost is per agent
 }
 
-/** One line of thought in a session. */
-export class Line {
+/** One branch of a session. */
+export class SessionBranch {
   readonly shared: Shared;
   readonly #origin: readonly string[];
   #tips: readonly string[];
@@ -62,65 +62,65 @@ export class Line {
     return this.#tips;
   }
 
-  fork(): Line {
-    return new Line(this.shared, this.#tips);
+  fork(): SessionBranch {
+    return new SessionBranch(this.shared, this.#tips);
   }
 
-  join(lines: readonly Line[]): void {
+  join(lines: readonly SessionBranch[]): void {
     if (lines.some((line) => line.session_id !== this.session_id))
       throw new Error("only lines of one session can be joined; use handoff() to continue another's");
     const moved = lines.filter((line) => line.#tips !== line.#origin);
-    const stood = !moved.length || !moved.some((line) => same(line.#origin, this.#tips));
-    this.#tips = [...new Set([...(stood ? this.#tips : []), ...moved.flatMap((line) => line.#tips)])];
+    const keepsOwnTips = !moved.length || !moved.some((line) => same(line.#origin, this.#tips));
+    this.#tips = [...new Set([...(keepsOwnTips ? this.#tips : []), ...moved.flatMap((line) => line.#tips)])];
   }
 
   handoff(): Handoff {
     return { trace_id: this.trace_id, session_id: this.session_id, parent_step_ids: [...this.#tips] };
   }
 
-  /** Writes one step of `speaker` at the tip of this line. */
+  /** Writes one step of `sender` at the tip of this branch. */
   record(
-    speaker: Speaker,
+    sender: Sender,
     intent: string,
     stepId: string | undefined,
     fields: Readonly<Record<string, unknown>>,
   ): Step {
     const id = stepId ?? newId();
-    const step = new Step(speaker.outbox, id, this.session_id);
+    const step = new Step(sender.outbox, id, this.session_id);
     const meta = {
       trace_id: this.trace_id,
       step_id: id,
       session_id: this.session_id,
       parent_step_id: this.#tips[0] ?? null,
-      cluster_id: speaker.cluster,
+      cluster_id: sender.cluster,
       timestamp: "",
       ...(this.#tips.length > 1 ? { parent_step_ids: [...this.#tips] } : {}),
     };
-    const total = this.#total(speaker.agent_id, fields.cost);
+    const total = this.#total(sender.agent_id, fields.cost);
     const wasRun = fields.tool_call && RAN.has((fields.status as string | undefined) ?? "success");
-    const isAway = wasRun && speaker.outbox.failures > 0;
-    const said = isAway ? { ...fields, gateway_away: true } : fields;
-    speaker.outbox.put(writeLog(meta, speaker.identity, total, intent, said), step);
+    const isAway = wasRun && sender.outbox.failures > 0;
+    const complete = isAway ? { ...fields, gateway_away: true } : fields;
+    sender.outbox.put(writeLog(meta, sender.identity, total, intent, complete), step);
     this.#tips = [id];
-    if (total !== undefined) this.shared.costs.set(speaker.agent_id, total);
+    if (total !== undefined) this.shared.costs.set(sender.agent_id, total);
     return step;
   }
 
-  /** For what is written otherwise: `say` gets the parents, and the tip moves when it was said. */
-  advance(stepId: string, say: (tips: readonly string[]) => Step): Step {
-    const step = say(this.#tips);
+  /** For messages that are not steps: `write` receives the parents; the tip moves afterwards. */
+  advance(stepId: string, write: (tips: readonly string[]) => Step): Step {
+    const step = write(this.#tips);
     this.#tips = [stepId];
     return step;
   }
 
-  /** Goes on from `tips` instead, unless more was said since. */
+  /** Continues from `tips` instead, unless more was recorded since. */
   retreat(stepId: string, tips: readonly string[]): void {
     if (same(this.#tips, [stepId])) this.#tips = tips;
   }
 
   #total(agentId: string, cost: unknown): number | undefined {
     const spent = this.shared.costs.get(agentId);
-    const total = typeof cost === "number" ? (spent ?? 0) + cost : Number.NaN; // not a number: the gateway will say so
+    const total = typeof cost === "number" ? (spent ?? 0) + cost : Number.NaN; // not a number: the gateway will report it
     return Number.isFinite(total) ? Number(total.toFixed(10)) : spent; // no 0.30000000000000004
   }
 }
@@ -128,14 +128,14 @@ export class Line {
 const same = (one: readonly string[], other: readonly string[]): boolean =>
   one.length === other.length && one.every((tip, n) => tip === other[n]);
 
-/** Nobody need listen to a step's promise: one that fails unheard must not end the agent's process. */
+/** A step's promise may be ignored: its rejection must not end the agent's process. */
 export function unattended<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
 }
 
-/** An error's own words; one that cannot even say them is told as such. */
-function described(error: unknown): string {
+/** An error as text, even if its `toString` throws. */
+function describeError(error: unknown): string {
   try {
     return String(error).slice(0, 500);
   } catch {
@@ -151,54 +151,54 @@ export interface ToolCall {
   step: Step | null;
 }
 
-/** What agents and sessions say alike; each knows on which line, and by whom. */
-export abstract class Words {
-  protected abstract here(): [Line, Speaker];
+/** The methods agents and sessions share; `here` returns the branch and the sender. */
+export abstract class StepMethods {
+  protected abstract here(): [SessionBranch, Sender];
 
-  #said(intent: string, given: StepFields & Saying): Said {
-    const [line, speaker] = this.here();
-    const { told, unreadable } = readFields(given ?? {});
-    const odd = [...unknownNames(told), ...unreadable];
+  #request(intent: string, given: StepFields & Saying): StepRequest {
+    const [line, sender] = this.here();
+    const { values, unreadable } = readFields(given ?? {});
+    const odd = [...unknownNames(values), ...unreadable];
     if (odd.length)
-      speaker.log("warning", `${speaker.agent_id}: a step does not know ${odd.join(", ")}; said without`);
-    const { step_id, timeout_s, signal, ...fields } = told;
+      sender.log("warning", `${sender.agent_id}: a step does not know ${odd.join(", ")}; recorded without`);
+    const { step_id, timeout_s, signal, ...fields } = values;
     const patience = { timeout_s, signal } as Patience;
-    return { line, speaker, intent, step_id: step_id as string | undefined, fields, patience };
+    return { line, sender, intent, step_id: step_id as string | undefined, fields, patience };
   }
 
   /**
-   * Says what was done, on this session's line; it is queued before this returns.
+   * Records what was done in this session; it is queued before this returns.
    *
    * The promise waits in two cases only: while the agent is known to be paused or stopped, and with `hitl_required`
-   * for the verdict: `step.verdict` when approved or edited, else `Denied`, also when none came within `timeout_s`.
-   * Rejects with `Cancelled` when a person ended this work.
+   * for the verdict: `step.verdict` when approved or edited, else `Denied`, also when none arrived within `timeout_s`.
+   * Rejects with `Cancelled` when a person cancelled this work.
    */
   step(intent: string, fields: StepFields & Saying = {}): Promise<Step> {
-    return unattended(say(this.#said(intent, fields)));
+    return unattended(takeStep(this.#request(intent, fields)));
   }
 
-  /** Asks a person before it is done: resolves with what was approved, rejects with `Denied`. */
+  /** Asks a person before an action: resolves with what was approved, rejects with `Denied`. */
   ask(intent: string, fields: StepFields & Saying = {}): Promise<Approval> {
-    return unattended(ask(this.#said(intent, fields)));
+    return unattended(ask(this.#request(intent, fields)));
   }
 
-  /** May this be done? As `ask` where a rule, a cap or `needs_approval` holds it; else at once. */
+  /** Asks whether an action is allowed: waits like `ask` where a rule, a cap or `needs_approval` holds it; else resolves at once. */
   permit(intent: string, fields: StepFields & Saying & { needs_approval?: boolean } = {}): Promise<Approval> {
-    return unattended(permit(this.#said(intent, fields)));
+    return unattended(permit(this.#request(intent, fields)));
   }
 
-  /** Runs `act`, times it and records it as a step, failed if it throws; a paused agent waits before it. */
+  /** Runs `action`, times it and records it as a step, failed if it throws; a paused agent waits before it. */
   async tool<T>(
     toolCall: string,
     toolInput: unknown,
-    act: (call: ToolCall) => T | Promise<T>,
+    action: (call: ToolCall) => T | Promise<T>,
     { intent = `Call ${toolCall}` }: { intent?: string } = {},
   ): Promise<T> {
-    const [line, speaker] = this.here();
-    speaker.hear();
-    await passBy(speaker, line.session_id);
-    const isAway = speaker.outbox.failures > 0;
-    if (isAway && speaker.on_away === "deny") throw new Denied(GATEWAY_AWAY, FORBIDDEN_AWAY, null, null);
+    const [line, sender] = this.here();
+    sender.autoListen();
+    await waitWhileHeld(sender, line.session_id);
+    const isAway = sender.outbox.failures > 0;
+    if (isAway && sender.on_away === "deny") throw new Denied(GATEWAY_AWAY, FORBIDDEN_AWAY, null, null);
     const call: ToolCall = {
       output: null,
       fields: {
@@ -210,40 +210,40 @@ export abstract class Words {
     };
     const began = performance.now();
     try {
-      return await act(call);
+      return await action(call);
     } catch (error) {
       call.fields.status = "failure";
-      call.output ??= described(error);
+      call.output ??= describeError(error);
       throw error;
     } finally {
       call.fields.duration_ms = Math.round(performance.now() - began);
       if (call.output !== null) call.fields.tool_output_summary = call.output;
       const fields = { ...call.fields };
-      call.step = await tell({ line, speaker, intent, fields, patience: {} });
+      call.step = await recordStep({ line, sender, intent, fields, patience: {} });
     }
   }
 
-  /** Asks to be spoken to in this session after `in_s` seconds or at a time: it comes as a message (`is_reminder`,
-   * `payload`) to this agent, also after a restart of either side. */
+  /** Requests a reminder in this session after `in_s` seconds or at a time: it arrives as a message (`is_reminder`,
+   * `payload`) to this agent, also after either side restarts. */
   remind(
     when: { in_s: number } | { at: Date | string },
     payload: unknown = null,
     intent = "Be reminded later",
   ): Promise<Step> {
-    const asked: Record<string, unknown> = { payload };
-    if ("in_s" in when) asked.delay_ms = Math.round(when.in_s * 1000);
-    else asked.at = when.at instanceof Date ? when.at.toISOString() : when.at;
-    return this.step(intent, { tool_call: "schedule_reminder", tool_input: asked });
+    const request: Record<string, unknown> = { payload };
+    if ("in_s" in when) request.delay_ms = Math.round(when.in_s * 1000);
+    else request.at = when.at instanceof Date ? when.at.toISOString() : when.at;
+    return this.step(intent, { tool_call: "schedule_reminder", tool_input: request });
   }
 
-  /** Lets the owner choose. `default` is taken by the gateway at `deadline` (a time, or seconds from now). Rejects
-   * with `Denied` when nobody chose, also within `timeout_s`. */
+  /** Lets the owner choose. The gateway takes `default` at `deadline` (a time, or seconds from now). Rejects with
+   * `Denied` when no option was chosen, or none within `timeout_s`. */
   decide(title: string, options: readonly Option[], terms: Terms = {}): Promise<Decision> {
     return unattended(decide(...this.here(), title, options, terms));
   }
 
-  /** Says what came of a decision (`action_confirmation`); `fields` as on the wire. Paused or not; an agent that was
-   * never connected waits for that, and rejects with `NotAnswered`. */
+  /** Reports the result of a decision (`action_confirmation`); `fields` as on the wire. Works while paused; an agent
+   * that was never connected waits for a connection, then rejects with `NotAnswered`. */
   confirm(
     decision: Decision | string | null,
     status: ConfirmationStatus = "success",
@@ -254,27 +254,27 @@ export abstract class Words {
   }
 
   /** Records a plan, an analysis, a decision or a reflection in the decision trail; durable when it resolves. Rejects
-   * with `Rejected`, or `NotAnswered` while the gateway is away: then nothing is kept, and thinking it again with the
-   * same `record_id` is safe. */
+   * with `Rejected`, or `NotAnswered` while the gateway is unreachable: then nothing is stored, and retrying with the same
+   * `record_id` is safe. */
   think(kind: string, content: Content, thought: Thought = {}): Promise<RecordedThought> {
-    const [line, speaker] = this.here();
-    return think(speaker, kind, content, { session_id: line.session_id, ...thought });
+    const [line, sender] = this.here();
+    return think(sender, kind, content, { session_id: line.session_id, ...thought });
   }
 }
 
-/** A session as an agent sees it; also what `fork` returns. */
-export class Session extends Words {
-  readonly #line: Line;
-  readonly #speaker: Speaker;
+/** A session of an agent; also returned by `fork`. */
+export class Session extends StepMethods {
+  readonly #line: SessionBranch;
+  readonly #sender: Sender;
 
-  constructor(speaker: Speaker, line: Line) {
+  constructor(sender: Sender, line: SessionBranch) {
     super();
-    this.#speaker = speaker;
+    this.#sender = sender;
     this.#line = line;
   }
 
-  protected here(): [Line, Speaker] {
-    return [this.#line, this.#speaker];
+  protected here(): [SessionBranch, Sender] {
+    return [this.#line, this.#sender];
   }
 
   get session_id(): string {
@@ -289,29 +289,29 @@ export class Session extends Words {
     return this.#line.tips;
   }
 
-  /** A second line from here; its first step has the same parent as this line's next one. */
+  /** A second branch from here; its first step has the same parent as this branch's next one. */
   fork(): Session {
-    return new Session(this.#speaker, this.#line.fork());
+    return new Session(this.#sender, this.#line.fork());
   }
 
-  /** Brings these lines together: this line's next step has all their tips as parents. */
+  /** Merges these branches: this branch's next step has all their tips as parents. */
   join(...sessions: readonly Session[]): this {
     this.#line.join(sessions.map((session) => session.#line));
     return this;
   }
 
-  /** What another agent needs to go on from here: `other.session({ continues: … })`. Plain JSON. */
+  /** What another agent needs to continue from here: `other.session({ continues: … })`. Plain JSON. */
   handoff(): Handoff {
     return this.#line.handoff();
   }
 
-  /** What people have injected into this session since this was last asked, oldest first. */
+  /** Prompts injected into this session since the last call, oldest first. */
   prompts(): Prompt[] {
-    this.#speaker.hear();
-    return this.#speaker.orders.takePrompts(this.session_id);
+    this.#sender.autoListen();
+    return this.#sender.orders.takePrompts(this.session_id);
   }
 
-  /** A chat's messages with what was injected into this session at their end. */
+  /** A chat's messages followed by the prompts injected into this session. */
   context<M>(messages: readonly M[]): (M | { role: "user"; content: string })[] {
     return [
       ...messages,
@@ -319,30 +319,30 @@ export class Session extends Words {
     ];
   }
 
-  /** Runs `act` in this session: in Node the words of any agent in it belong here. */
-  run<T>(act: (session: this) => T): T {
-    return this.#speaker.ambient.run(this.#line, () => act(this));
+  /** Runs `action` in this session: in Node, steps of any agent inside belong to it. */
+  run<T>(action: (session: this) => T): T {
+    return this.#sender.ambient.run(this.#line, () => action(this));
   }
 
-  /** Of the SDK: the line another session goes on from. */
-  static lineOf(session: Session): Line {
+  /** Internal: the branch another session continues from. */
+  static branchOf(session: Session): SessionBranch {
     return session.#line;
   }
 }
 
 export type Continued = Session | Handoff | Received;
 
-/** A new session, or the end of another's line to go on from; what was received is such an end. */
-export function openLine(continues?: Continued | null, sessionId?: string): Line {
+/** A new session, or the continuation of another session, a handoff or a received message. */
+export function openLine(continues?: Continued | null, sessionId?: string): SessionBranch {
   if (continues instanceof Session) {
-    const line = Session.lineOf(continues);
-    return new Line(line.shared, line.tips);
+    const line = Session.branchOf(continues);
+    return new SessionBranch(line.shared, line.tips);
   }
   const from = continues instanceof Received ? continues.handoff() : continues;
   if (from) {
     const { trace_id, session_id, parent_step_ids } = from;
-    return new Line({ trace_id, session_id, costs: new Map() }, [...parent_step_ids]);
+    return new SessionBranch({ trace_id, session_id, costs: new Map() }, [...parent_step_ids]);
   }
   const trace_id = newId();
-  return new Line({ trace_id, session_id: sessionId ?? trace_id, costs: new Map() });
+  return new SessionBranch({ trace_id, session_id: sessionId ?? trace_id, costs: new Map() });
 }

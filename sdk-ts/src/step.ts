@@ -1,8 +1,8 @@
 /**
- * The handle `step` gives back, and the text it sent.
+ * `Step`, the handle returned by `step`, and the encoding of a step as a DecisionLog.
  *
- * Law: a step is written when it is taken, so what the agent changes later does not change what it said. Names are
- * the wire's own. Whatever it was told, a step never throws for it: the gateway is the judge.
+ * Rule: a step is encoded when it is recorded, so later changes to the agent's objects do not change it. Field names
+ * are those on the wire. A step never throws because of a value: the gateway validates it.
  */
 
 import { type Answer, isAccepted } from "./client.ts";
@@ -16,7 +16,7 @@ import { type Patience, until } from "./waiting.ts";
 
 type Text = readonly string[] | string | null;
 
-/** What may be said of a step besides its intent (names as on the wire). */
+/** Optional fields of a step, besides its intent (names as on the wire). */
 export interface StepFields {
   tool_call?: string | null;
   /** Anything; sent as JSON. */
@@ -33,7 +33,7 @@ export interface StepFields {
   added_to_memory?: Text;
   read_from_memory?: Text;
   tokens_consumed?: number | null;
-  /** Of this step; the sum for agent and session is kept for you. */
+  /** Cost of this step; the SDK adds the sum for agent and session. */
   cost?: number | null;
   recipient?: string | null;
   /** Waits for a person's verdict. */
@@ -43,7 +43,7 @@ export interface StepFields {
   gateway_away?: boolean;
 }
 
-/** What `step` takes besides: its own id, and how long its approval may take. */
+/** Options of `step`: its id, and how long its approval may take. */
 export interface Saying extends Patience {
   step_id?: string | undefined;
 }
@@ -73,20 +73,20 @@ const KNOWN = new Set<string>([
   ...[...COGNITION, ...STATE, ...REST, "recipient", "hitl_required", "terminal", "gateway_away"],
   ...["step_id", "timeout_s", "signal", "needs_approval"],
 ]);
-/** One string is a list of one: `reasoning_chain: "…"` is a slip everyone makes. */
+/** A single string becomes a list of one: `reasoning_chain: "…"` is a common mistake. */
 const LISTS = new Set<string>(["reasoning_chain", "citations", "added_to_memory", "read_from_memory"]);
 
 export function unknownNames(fields: object): string[] {
   return Object.keys(fields).filter((name) => !KNOWN.has(name));
 }
 
-/** One step taken. It is on its way; `answer` waits for the gateway's answer. */
+/** One recorded step, queued for sending; `answer` waits for the gateway's answer. */
 export class Step {
   step_id: string | null;
   session_id: string | null;
-  /** What came of sending it. */
+  /** The result of sending it. */
   outcome: Answer | Lost | null = null;
-  /** What came of asking, when it asked (`hitl_required`): `tool_input` is what was approved. */
+  /** The verdict, for a step with `hitl_required`; `tool_input` is what was approved. */
   verdict: Verdict | null = null;
   #outbox: Outbox;
 
@@ -99,29 +99,29 @@ export class Step {
   /** The gateway's answer if it accepted; else `Rejected`, `Lost`, or `NotAnswered` after `timeout_s`. */
   async answer(patience: Patience = {}): Promise<Answer> {
     await this.settled(patience);
-    return this.judged();
+    return this.result();
   }
 
   settled(patience: Patience): Promise<boolean> {
-    return until(this.#outbox.bell, () => this.isSettled, patience);
+    return until(this.#outbox.changes, () => this.isSettled, patience);
   }
 
-  judged(): Answer {
+  result(): Answer {
     const { outcome } = this;
     if (outcome === null)
-      throw new NotAnswered(`no answer yet for step ${this.step_id}; it is kept and will be sent`);
+      throw new NotAnswered(`no answer yet for step ${this.step_id}; it is stored and will be sent`);
     if (outcome instanceof Lost) throw outcome;
     if (!isAccepted(outcome)) throw new Rejected(outcome, this.step_id);
     return outcome;
   }
 
-  /** Nothing more will come of sending it in this process. */
+  /** Its result will not change any more in this process. */
   get isSettled(): boolean {
     return this.outcome !== null || this.#outbox.closed;
   }
 }
 
-type Told = Readonly<Record<string, unknown>>;
+type Fields = Readonly<Record<string, unknown>>;
 
 /** The DecisionLog of one step as one line of JSON. */
 export function writeLog(
@@ -129,16 +129,16 @@ export function writeLog(
   identity: Identity,
   total: number | undefined,
   intent: string,
-  fields: Told,
+  fields: Fields,
 ): string {
   const { recipient, hitl_required, terminal } = fields;
   const log: DecisionLog = {
     meta: { ...meta, timestamp: timestamp() },
-    identity: isTold(recipient) ? { ...identity, recipient: recipient as string } : identity,
+    identity: isSet(recipient) ? { ...identity, recipient: recipient as string } : identity,
     cognition: { intent, ...picked(fields, COGNITION) },
     action: {
       ...picked(fields, REST),
-      ...(isTold(fields.tool_input) ? { tool_input: writtenInput(fields.tool_input) } : {}),
+      ...(isSet(fields.tool_input) ? { tool_input: writtenInput(fields.tool_input) } : {}),
       status: (fields.status ?? "success") as Action["status"],
     },
     state_delta: {
@@ -155,30 +155,30 @@ export function writeLog(
   return encoded(log);
 }
 
-function picked(fields: Told, names: readonly string[]): Record<string, unknown> {
-  const told = names.filter((name) => isTold(fields[name]));
+function picked(fields: Fields, names: readonly string[]): Record<string, unknown> {
+  const present = names.filter((name) => isSet(fields[name]));
   return Object.fromEntries(
-    told.map((name) => [
+    present.map((name) => [
       name,
       LISTS.has(name) && typeof fields[name] === "string" ? [fields[name]] : fields[name],
     ]),
   );
 }
 
-const isTold = (value: unknown): boolean => value !== undefined && value !== null;
+const isSet = (value: unknown): boolean => value !== undefined && value !== null;
 
-/** What the agent said, read once: a getter that throws is left out and told by name. */
-export function readFields(fields: object): { told: Record<string, unknown>; unreadable: string[] } {
-  const told: Record<string, unknown> = {};
+/** The field values, read once; a getter that throws is left out and listed by name. */
+export function readFields(fields: object): { values: Record<string, unknown>; unreadable: string[] } {
+  const values: Record<string, unknown> = {};
   const unreadable: string[] = [];
   for (const name of namesOf(fields)) {
     try {
-      told[name] = (fields as Record<string, unknown>)[name];
+      values[name] = (fields as Record<string, unknown>)[name];
     } catch {
       unreadable.push(name);
     }
   }
-  return { told, unreadable };
+  return { values, unreadable };
 }
 
 function namesOf(fields: object): string[] {

@@ -1,35 +1,35 @@
 /**
- * Waiting for what comes true elsewhere. Law: who waits longest is woken first; a wait ends by what it waits for, by
- * its time, or by its signal, and holds the process alive until then (nothing else of the SDK does).
+ * Waiting for a condition. Rule: the longest waiter is woken first; a wait ends by its condition, its timeout or its
+ * signal, and keeps the process alive until then (nothing else in the SDK does).
  */
 
 export interface Patience {
-  /** How long to wait at most, in seconds; without it as long as it takes. */
+  /** Maximum wait in seconds; without it there is no limit. */
   timeout_s?: number | undefined;
-  /** Ends the wait with the signal's own reason. */
+  /** Ends the wait with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
-/** Longest time a timer of JavaScript has. */
-const LONGEST_MS = 2 ** 31 - 1;
+/** The longest delay of a JavaScript timer. */
+const MAX_MS = 2 ** 31 - 1;
 
-export class Bell {
+export class ChangeNotifier {
   #watchers = new Set<() => void>();
 
-  ring(): void {
-    for (const tell of [...this.#watchers]) tell();
+  notify(): void {
+    for (const callback of [...this.#watchers]) callback();
   }
 
-  /** Calls `tell` at every change until the returned function is called. */
-  watch(tell: () => void): () => void {
-    this.#watchers.add(tell);
-    return () => void this.#watchers.delete(tell);
+  /** Calls `callback` at every change until the returned function is called. */
+  watch(callback: () => void): () => void {
+    this.#watchers.add(callback);
+    return () => void this.#watchers.delete(callback);
   }
 }
 
-/** Waits until `done` or the end of its patience; says whether it is done. */
+/** Waits until `done`, the timeout or the signal; resolves with whether it is done. */
 export function until(
-  bell: Bell,
+  changes: ChangeNotifier,
   done: () => boolean,
   { timeout_s, signal }: Patience = {},
 ): Promise<boolean> {
@@ -48,9 +48,9 @@ export function until(
     // Without a limit the timer only keeps the process alive: a promise alone does not.
     const timer =
       timeout_s === undefined
-        ? setInterval(() => {}, LONGEST_MS)
-        : setTimeout(over, Math.min(timeout_s * 1000, LONGEST_MS));
-    const unwatch = bell.watch(() => {
+        ? setInterval(() => {}, MAX_MS)
+        : setTimeout(over, Math.min(timeout_s * 1000, MAX_MS));
+    const unwatch = changes.watch(() => {
       if (done()) end(() => resolve(true));
     });
     signal?.addEventListener("abort", abort);
@@ -65,8 +65,8 @@ export function countdown({ timeout_s, signal }: Patience): () => Patience {
 }
 
 /** A timer that does not keep a Node process alive. */
-export function quietly(act: () => void, ms: number): ReturnType<typeof setTimeout> {
-  const timer = setTimeout(act, Math.min(ms, LONGEST_MS));
+export function quietly(action: () => void, ms: number): ReturnType<typeof setTimeout> {
+  const timer = setTimeout(action, Math.min(ms, MAX_MS));
   (timer as { unref?: () => void }).unref?.();
   return timer;
 }

@@ -1,4 +1,4 @@
-/** `node test/all.ts`: what needs no gateway. The flows against a real one are in tests/flows/test_sdk_ts*.py. */
+/** `node test/all.ts`: tests that need no gateway. The flows against a real one are in tests/flows/test_sdk_ts*.py. */
 import "./encode.test.ts";
 import "./files.test.ts";
 import "./ids.test.ts";

@@ -2,30 +2,30 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { retryAfterS, unsent } from "../src/client.ts";
 import { backoffS, DELIVERY } from "../src/delivery.ts";
-import { Bell, until } from "../src/waiting.ts";
+import { ChangeNotifier, until } from "../src/waiting.ts";
 
 test("who waits longest is woken first", async () => {
-  const bell = new Bell();
+  const changes = new ChangeNotifier();
   const order: number[] = [];
   let open = false;
-  const waits = [1, 2, 3].map((n) => until(bell, () => open).then(() => order.push(n)));
-  bell.ring();
+  const waits = [1, 2, 3].map((n) => until(changes, () => open).then(() => order.push(n)));
+  changes.notify();
   open = true;
-  bell.ring();
+  changes.notify();
   await Promise.all(waits);
   assert.deepEqual(order, [1, 2, 3]);
 });
 
 test("a wait ends by its time with what is true then, and by its signal with the signal's reason", async () => {
-  const bell = new Bell();
-  assert.equal(await until(bell, () => false, { timeout_s: 0 }), false);
-  assert.equal(await until(bell, () => true, { timeout_s: 0 }), true);
+  const changes = new ChangeNotifier();
+  assert.equal(await until(changes, () => false, { timeout_s: 0 }), false);
+  assert.equal(await until(changes, () => true, { timeout_s: 0 }), true);
   const stop = new AbortController();
-  const waiting = until(bell, () => false, { signal: stop.signal });
+  const waiting = until(changes, () => false, { signal: stop.signal });
   stop.abort(new Error("enough"));
   await assert.rejects(waiting, /enough/);
   await assert.rejects(
-    until(bell, () => true, { signal: stop.signal }),
+    until(changes, () => true, { signal: stop.signal }),
     /enough/,
   );
 });
@@ -64,5 +64,5 @@ test("the gateway is left alone as long as it asked for, else longer each time, 
     backoffS(DELIVERY, 1, unsent(401, null), () => 1),
     30,
   );
-  assert.ok(unsent(429, "1").busy && unsent(403, null).barred && unsent(413, null).refused === 413);
+  assert.ok(unsent(429, "1").busy && unsent(403, null).key_refused && unsent(413, null).refused === 413);
 });

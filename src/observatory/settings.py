@@ -1,7 +1,7 @@
-"""What can be set, in one struct: defaults here, then `observatory.toml`, then `OBSERVATORY_*`, then flags.
+"""All settings in one struct: defaults here, then `observatory.toml`, then `OBSERVATORY_*`, then flags.
 
-Every field is documented in docs/guides/settings.md (a test compares). A value of the wrong kind is
-refused at start with a sentence; nothing is silently ignored: an unknown `OBSERVATORY_*` name or an
+Every field is documented in docs/guides/settings.md (a test compares them). A value of the wrong type
+stops the start with an error message. Nothing is silently ignored: an unknown `OBSERVATORY_*` name or an
 unknown key in the file is refused too, because a misspelt limit is a missing limit.
 """
 
@@ -120,7 +120,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def are_cookies_secure(self) -> bool:
-        """Said by the setting where a proxy speaks TLS for us; of itself where we do."""
+        """True by the setting where a proxy terminates TLS; always true where the gateway does."""
         return self.secure_cookies or self.is_tls
 
     @property
@@ -129,7 +129,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """Defaults < file < environment < flags (a flag that is None was not given)."""
+    """Later sources override earlier ones: defaults, file, environment, flags (None: flag not given)."""
     environ = os.environ if environ is None else environ
     values: dict[str, Any] = dict(_from_file(environ.get(PREFIX + "CONFIG")))
     values.update(_from_environment(environ))
@@ -137,7 +137,7 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     try:
         settings = msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise StartupError(f"a setting is not usable: {error}; see docs/guides/settings.md") from error
+        raise StartupError(f"invalid setting: {error}; see docs/guides/settings.md") from error
     if settings.heartbeat_timeout_s < settings.heartbeat_check_s:
         raise StartupError("heartbeat_timeout_s may not be shorter than heartbeat_check_s")
     if settings.db and not settings.db.startswith(DATABASES):
@@ -153,20 +153,20 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
             ip_network(proxy)
         except ValueError as error:
             raise StartupError(
-                "trusted_proxies are addresses or networks, such as 10.0.0.7 or 10.0.0.0/8"
+                "trusted_proxies must be addresses or networks, such as 10.0.0.7 or 10.0.0.0/8"
             ) from error
     for origin in settings.cors_origins:
         if not _ORIGIN.fullmatch(origin):
             raise StartupError(
-                "an origin of cors_origins is a scheme and a host, such as https://app.example:8443; "
-                "there is no word for all of them"
+                "an origin in cors_origins is a scheme and a host, such as https://app.example:8443; "
+                "there is no wildcard"
             )
     return settings
 
 
 def _problem_of_tls(settings: Settings) -> str | None:
-    """What does not belong together; whether the files are any good is seen when they are read."""
-    asked = settings.tls_client_certs
+    """The first conflict between TLS settings; the files themselves are checked when they are read."""
+    client_certs = settings.tls_client_certs
     if bool(settings.tls_cert) != bool(settings.tls_key):
         return "tls_cert and tls_key belong together: give both files, or neither"
     if not settings.tls_cert:
@@ -175,17 +175,17 @@ def _problem_of_tls(settings: Settings) -> str | None:
             for name in ("tls_key_passphrase_file", "tls_client_ca", "tls_proxy_certs")
             if getattr(settings, name)
         ]
-        given += [] if asked == "none" else ["tls_client_certs"]
-        return f"{given[0]} is given but no tls_cert; without TLS it would mean nothing" if given else None
-    if settings.tls_client_ca and asked == "none":
+        given += [] if client_certs == "none" else ["tls_client_certs"]
+        return f"{given[0]} is given but no tls_cert; it has no effect without TLS" if given else None
+    if settings.tls_client_ca and client_certs == "none":
         return (
             "tls_client_ca is given but tls_client_certs is none: set it to optional or required, "
-            "or leave the authority out"
+            "or remove tls_client_ca"
         )
-    if asked != "none" and not settings.tls_client_ca:
-        return f"tls_client_certs is {asked} but no tls_client_ca says whose certificates are good"
-    if settings.tls_proxy_certs and asked == "none":
-        return "tls_proxy_certs is given but tls_client_certs is none: the proxy would be asked for nothing"
+    if client_certs != "none" and not settings.tls_client_ca:
+        return f"tls_client_certs is {client_certs} but tls_client_ca, which verifies them, is not set"
+    if settings.tls_proxy_certs and client_certs == "none":
+        return "tls_proxy_certs is given but tls_client_certs is none: the proxy would not send one"
     return None
 
 

@@ -8,16 +8,16 @@ from typing import Any, cast
 import msgspec
 
 from observatory.features.alerting import commands as alerting
-from observatory.features.alerting.levels import Levels
+from observatory.features.alerting.levels import AlertLevels
 from observatory.features.alerting.types_rules import Condition
-from observatory.features.alerting.worker import Alerts, Home
-from observatory.features.fleet.types_traffic import Costs
-from observatory.features.transparency.log_opening import Refusal
-from observatory.pipeline.state import HOME_TENANT, Breach, Verdict
+from observatory.features.alerting.worker import AlertWorker, AlertWorkerContext
+from observatory.features.fleet.types_traffic import SpendingReads
+from observatory.features.transparency.types_log import LogRefusal
+from observatory.pipeline.state import HOME_TENANT, RejectedBody, SubmissionResult
 from observatory.runtime.leader import Leader
-from observatory.runtime.worker_context import Watch
+from observatory.runtime.worker_context import TenantWatch
 from tests.alert_samples import SECOND, alert_rule
-from tests.contract.conftest import House
+from tests.contract.conftest import Harness
 from tests.contract.sealing import Keeper
 
 Row = dict[str, Any]
@@ -29,49 +29,53 @@ class Watchman(Keeper):
 
     url = "http://here"
 
-    def __init__(self, house: House, costs: Costs | None = None, started_ns: int = 0) -> None:
-        super().__init__(house)
-        self.house, self.clock = house, house.now
-        self.refused: dict[str, Refusal] = {}
+    def __init__(self, harness: Harness, costs: SpendingReads | None = None, started_ns: int = 0) -> None:
+        super().__init__(harness)
+        self.harness, self.clock = harness, harness.now
+        self.refused: dict[str, LogRefusal] = {}
         self._costs, self._started_ns = costs, started_ns
         self._passed_s = 0.0
         self.alerts = self.again()
 
-    def again(self, lease_s: float = 15.0) -> Alerts:
-        levels = Levels(self.house.store, cast(Costs, self._costs), self.refused, self._started_ns)
+    def again(self, lease_s: float = 15.0) -> AlertWorker:
+        levels = AlertLevels(
+            self.harness.store, cast(SpendingReads, self._costs), self.refused, self._started_ns
+        )
         self.levels = levels
-        leader = Leader(self.house.store, "alerts", lease_s, "gtw_one")
-        watch = Watch(self.house.store, lambda: self._passed_s)
-        self.alerts = Alerts(cast(Home, self), levels, leader, watch)
+        leader = Leader(self.harness.store, "alerts", lease_s, "gtw_one")
+        watch = TenantWatch(self.harness.store, lambda: self._passed_s)
+        self.alerts = AlertWorker(cast(AlertWorkerContext, self), levels, leader, watch)
         return self.alerts
 
     def look(self, after_s: float = 0.0) -> list[tuple[str, str]]:
         """One look so much later; what was told since the last one, as (event, subject)."""
-        before = len(told(self.house))
+        before = len(received(self.harness))
         self._passed_s += after_s
-        now_ns = self.house.wait(int(after_s * SECOND))
-        self.house.read(self.alerts.look(now_ns))
-        return [(body["event_type"], body["subject"]) for body in told(self.house)[before:]]
+        now_ns = self.harness.wait(int(after_s * SECOND))
+        self.harness.read(self.alerts.look(now_ns))
+        return [(body["event_type"], body["subject"]) for body in received(self.harness)[before:]]
 
 
-def told(house: House, *names: str, tenant_id: str = HOME_TENANT) -> list[Row]:
-    bodies = [json.loads(event.record)["body"] for event in house.trail_of(tenant_id)]
+def received(harness: Harness, *names: str, tenant_id: str = HOME_TENANT) -> list[Row]:
+    bodies = [json.loads(event.record)["body"] for event in harness.trail_of(tenant_id)]
     return [body for body in bodies if body["event_type"] in (names or TOLD)]
 
 
-def add(house: House, condition: Condition = "violations", **more: Any) -> Row:
+def add(harness: Harness, condition: Condition = "violations", **more: Any) -> Row:
     rule_id = f"alr_{condition}{more.pop('number', '')}"
     rule = alert_rule(condition, rule_id=rule_id, **{"name": rule_id} | more)
-    (verdict,) = house.submit(alerting.add(house.admin(), rule, house.now()))
+    (verdict,) = harness.submit(alerting.add(harness.admin(), rule, harness.now()))
     assert verdict.code == 201, verdict.answer
     return dict(verdict.answer)
 
 
-def change(house: House, row: Row, **more: Any) -> Verdict:
-    rule = msgspec.structs.replace(alerting.rule_of(row), **more)
-    return house.submit(alerting.change(house.admin(), rule, house.now()))[0]
+def change(harness: Harness, row: Row, **more: Any) -> SubmissionResult:
+    rule = msgspec.structs.replace(alerting.rule_from_row(row), **more)
+    return harness.submit(alerting.change(harness.admin(), rule, harness.now()))[0]
 
 
-def violate(house: House, count: int = 1, agent: str = "writer") -> None:
+def violate(harness: Harness, count: int = 1, agent: str = "writer") -> None:
     for _ in range(count):
-        house.submit(Breach(house.admin(), house.now(), agent, None, "swordfish", "sha256:" + "0" * 64, None))
+        harness.submit(
+            RejectedBody(harness.admin(), harness.now(), agent, None, "swordfish", "sha256:" + "0" * 64, None)
+        )

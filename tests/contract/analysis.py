@@ -6,47 +6,48 @@ from typing import Any
 
 from sqlalchemy import select
 
+from observatory.derived.seen import Batch, DerivedWrite, Finding, Fold
+from observatory.derived.sqlite import derived_path_of
+from observatory.derived.tables import DERIVED
 from observatory.pipeline.state import HOME_TENANT
-from observatory.runtime.folds import all_folds
 from observatory.runtime.projector import Projector
-from observatory.runtime.seen import Batch, Finding, Fold, Put
-from observatory.store.derived_postgres import PostgresDerived
-from observatory.store.derived_sqlite import SqliteDerived, beside
-from observatory.store.derived_tables import DERIVED
 from observatory.store.postgres import PostgresStore
-from tests.contract.conftest import House, SqliteHouse
+from observatory.stores import all_folds, postgres_derived, sqlite_derived
+from tests.contract.conftest import Harness, SqliteHarness
 from tests.samples import decision_log
 
 
-def derived_of(house: House) -> SqliteDerived | PostgresDerived:
+def derived_of(harness: Harness) -> Any:
     """Started; whoever takes it stops it."""
-    derived: SqliteDerived | PostgresDerived
-    if isinstance(house, SqliteHouse):
-        derived = SqliteDerived(beside(house.path))
+    derived: Any
+    if isinstance(harness, SqliteHarness):
+        derived = sqlite_derived(derived_path_of(harness.path))
     else:
-        assert isinstance(house.store, PostgresStore)
-        derived = PostgresDerived(house.store, house.url)
-    house.read(derived.start())
+        assert isinstance(harness.store, PostgresStore)
+        derived = postgres_derived(harness.store, harness.url)
+    harness.read(derived.start())
     return derived
 
 
 class Analyst:
     """`with Analyst(house) as analyst:`; every `catch_up` begins as a new process would."""
 
-    def __init__(self, house: House) -> None:
-        self.house, self.derived = house, derived_of(house)
+    def __init__(self, harness: Harness) -> None:
+        self.harness, self.derived = harness, derived_of(harness)
 
     def __enter__(self) -> Analyst:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.house.read(self.derived.stop())
+        self.harness.read(self.derived.stop())
 
     def folds(self) -> list[Fold]:
-        return all_folds(self.derived, self.house.store)
+        return all_folds(self.derived, self.harness.store)
 
     def projector(self, page: int = 500, folds: list[Fold] | None = None) -> Projector:
-        return Projector(self.house.store, self.derived, self.folds() if folds is None else folds, page, 0.0)
+        return Projector(
+            self.harness.store, self.derived, self.folds() if folds is None else folds, page, 0.0
+        )
 
     def catch_up(self, page: int = 500, rounds: int = 100_000, folds: list[Fold] | None = None) -> Projector:
         """Fold until nothing is left, or for so many rounds."""
@@ -57,14 +58,14 @@ class Analyst:
                 if not await projector.round():
                     break
 
-        self.house.read(run())
+        self.harness.read(run())
         return projector
 
     def table(self, name: str, tenant_id: str = HOME_TENANT) -> list[dict[str, Any]]:
         """All rows of one table, by key."""
         table = DERIVED.tables[name]
         query = select(table).where(table.c.tenant_id == tenant_id).order_by(*table.primary_key.columns)
-        rows = self.house.read(self.derived.fetch(tenant_id, query))
+        rows = self.harness.read(self.derived.fetch(tenant_id, query))
         return [dict(row._mapping) for row in rows]
 
     def everything(self, tenant_id: str = HOME_TENANT) -> dict[str, list[dict[str, Any]]]:
@@ -94,10 +95,10 @@ class Counting:
 
     name = "counting"
 
-    async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
+    async def fold(self, batch: Batch) -> tuple[list[DerivedWrite], list[Finding]]:
         count = sum(not seen.revised for seen in batch.messages)
         row = {"minute": 1, "session_no": 1, "messages": count, "tokens": 0, "cost": 0.0}
-        return [Put("insight_session_minutes", [row], "add")], []
+        return [DerivedWrite("insight_session_minutes", [row], "add")], []
 
     def forget(self) -> None:
         pass

@@ -23,28 +23,36 @@ import pytest
 
 from observatory.features.access import commands as access
 from observatory.pipeline.interceptor import intercept
-from observatory.pipeline.message_event import Service
-from observatory.pipeline.pipeline import Batch
+from observatory.pipeline.message_event import ServiceInfo
+from observatory.pipeline.pipeline import PipelineBatch
 from observatory.pipeline.ports import EventFilter, Store, StoredEvent, Transaction
-from observatory.pipeline.rows import Write
-from observatory.pipeline.state import HOME_TENANT, Arrival, Desk, Memory, Principal, Submission, Verdict
+from observatory.pipeline.rows import RowWrite
+from observatory.pipeline.state import (
+    HOME_TENANT,
+    BatchState,
+    IncomingMessage,
+    Principal,
+    Submission,
+    SubmissionResult,
+    UnitOfWork,
+)
 from observatory.protocol.message import Message
-from observatory.store.migrate import migrate
-from observatory.store.postgres import PostgresStore
-from observatory.store.sqlite import SqliteStore
+from observatory.stages import WRITE_PATH
+from observatory.store.migrations.migrate import migrate
+from observatory.stores import postgres_record, sqlite_record
 from tests.contract import postgres
 
 T = TypeVar("T")
-SERVICE = Service("observatory", "0.1.0", "test")
+SERVICE = ServiceInfo("observatory", "0.1.0", "test")
 OTHER_TENANT = "tnt_other"
 
 
-class House:
+class Harness:
     """One database with its store open and the home tenant made."""
 
     name: str
     url: str
-    store: SqliteStore | PostgresStore
+    store: Any
     trail: str  # the table that holds it
     now_sql: str  # the seed's "last 24 hours" in this database's words
 
@@ -53,7 +61,7 @@ class House:
         self._clock = itertools.count(time.time_ns(), 1_000_000)
         self._access: dict[str, int] = {}
 
-    def build(self) -> SqliteStore | PostgresStore:
+    def build(self) -> Any:
         raise NotImplementedError
 
     def sql(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
@@ -97,13 +105,13 @@ class House:
     def transact(self, tenant_id: str, unit: Callable[[Transaction], T]) -> T:
         return self.store.transact(self.store.lane(tenant_id), unit)
 
-    def submit(self, *items: Submission, tenant_id: str = HOME_TENANT) -> list[Verdict]:
+    def submit(self, *items: Submission, tenant_id: str = HOME_TENANT) -> list[SubmissionResult]:
         return self.submit_all(items, tenant_id)[0]
 
     def submit_all(
         self, items: Sequence[Submission], tenant_id: str = HOME_TENANT
-    ) -> tuple[list[Verdict], Memory]:
-        batch = Batch(SERVICE, tenant_id, items, self.now())
+    ) -> tuple[list[SubmissionResult], BatchState]:
+        batch = PipelineBatch(WRITE_PATH, SERVICE, tenant_id, items, self.now())
         verdicts, memory = self.transact(tenant_id, lambda tx: batch.run(tx, None))
         self._access[tenant_id] = memory.tenant.access_version
         return verdicts, memory
@@ -114,23 +122,23 @@ class House:
         )
         assert verdict.code == 201
 
-    def arrival(self, body: dict[str, Any], tenant_id: str = HOME_TENANT) -> Arrival:
+    def arrival(self, body: dict[str, Any], tenant_id: str = HOME_TENANT) -> IncomingMessage:
         raw = json.dumps(body).encode()
         message = intercept(raw)
         assert isinstance(message, Message), message
         who = self.admin(tenant_id)
         if message.sender_type == "user":  # people speak in their own name
             who = msgspec.structs.replace(who, user_id=message.sender_id)
-        return Arrival(message, who, self.now(), len(raw))
+        return IncomingMessage(message, who, self.now(), len(raw))
 
-    def send(self, *bodies: dict[str, Any], tenant_id: str = HOME_TENANT) -> list[Verdict]:
+    def send(self, *bodies: dict[str, Any], tenant_id: str = HOME_TENANT) -> list[SubmissionResult]:
         return self.submit(*(self.arrival(body, tenant_id) for body in bodies), tenant_id=tenant_id)
 
     def trail_of(self, tenant_id: str = HOME_TENANT) -> list[StoredEvent]:
         return self.read(self.store.events(tenant_id, EventFilter(), 10_000, False))
 
 
-class SqliteHouse(House):
+class SqliteHarness(Harness):
     name = "sqlite"
     trail = "audit_log"
     now_sql = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')"
@@ -139,8 +147,8 @@ class SqliteHouse(House):
         super().__init__()
         self.path, self.url = path, f"sqlite:///{path}"
 
-    def build(self) -> SqliteStore:
-        return SqliteStore(self.path)
+    def build(self) -> Any:
+        return sqlite_record(self.path)
 
     def sql(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         connection = sqlite3.connect(str(self.path), isolation_level=None)
@@ -158,7 +166,7 @@ class SqliteHouse(House):
         return False
 
 
-class PostgresHouse(House):
+class PostgresHarness(Harness):
     name = "postgres"
     trail = "audit_events"
     now_sql = "now() - interval '24 hours'"
@@ -167,8 +175,8 @@ class PostgresHouse(House):
         super().__init__()
         self.url = url
 
-    def build(self) -> PostgresStore:
-        return PostgresStore(self.url)
+    def build(self) -> Any:
+        return postgres_record(self.url)
 
     def sql(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         for number, name in enumerate(values, 1):
@@ -232,37 +240,37 @@ def pg_url(server: postgres.Server, pg_template: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def sqlite_house(tmp_path: Path, sqlite_template: Path) -> Iterator[SqliteHouse]:
+def sqlite_harness(tmp_path: Path, sqlite_template: Path) -> Iterator[SqliteHarness]:
     path = tmp_path / "observatory.db"
     shutil.copyfile(sqlite_template, path)
-    yield from _lived_in(SqliteHouse(path))
+    yield from _lived_in(SqliteHarness(path))
 
 
 @pytest.fixture
-def pg_house(pg_url: str) -> Iterator[PostgresHouse]:
-    yield from _lived_in(PostgresHouse(pg_url))
+def pg_harness(pg_url: str) -> Iterator[PostgresHarness]:
+    yield from _lived_in(PostgresHarness(pg_url))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def house(request: pytest.FixtureRequest) -> House:
-    found: House = request.getfixturevalue("sqlite_house" if request.param == "sqlite" else "pg_house")
+def harness(request: pytest.FixtureRequest) -> Harness:
+    found: Harness = request.getfixturevalue("sqlite_harness" if request.param == "sqlite" else "pg_harness")
     return found
 
 
 @pytest.fixture
-def store(house: House) -> Store:
-    return house.store
+def store(harness: Harness) -> Store:
+    return harness.store
 
 
-H = TypeVar("H", bound=House)
+H = TypeVar("H", bound=Harness)
 
 
-def _lived_in(house: H) -> Iterator[H]:
-    house.open()
-    house.create_tenant(HOME_TENANT)
-    yield house
-    house.end()
+def _lived_in(harness: H) -> Iterator[H]:
+    harness.open()
+    harness.create_tenant(HOME_TENANT)
+    yield harness
+    harness.end()
 
 
-def writing(*writes: Write) -> Callable[[Desk], Verdict]:
-    return lambda desk: Verdict(200, None, [], list(writes))
+def writing(*writes: RowWrite) -> Callable[[UnitOfWork], SubmissionResult]:
+    return lambda uow: SubmissionResult(200, None, [], list(writes))

@@ -6,12 +6,12 @@ from hashlib import sha256
 
 from observatory.features.transparency import commands_federation as federation
 from observatory.features.transparency.commands_federation import witness_name
-from observatory.features.transparency.worker_federation import read_shown
+from observatory.features.transparency.worker_federation import read_peer_checkpoint
 from observatory.ledger import merkle, note, witness
 from observatory.ledger.note import Cosigner, Signer
-from observatory.ledger.witness import Head, Offer
-from observatory.pipeline.state import HOME_TENANT, Act, Principal, Verdict
-from tests.contract.conftest import House
+from observatory.ledger.witness import CheckpointOffer, WitnessHead
+from observatory.pipeline.state import HOME_TENANT, Command, Principal, SubmissionResult
+from tests.contract.conftest import Harness
 
 ORIGIN = "peer.example/log/tnt_theirs"
 WITNESS_KEY = sha256(b"the witness").digest()
@@ -32,8 +32,8 @@ class PeerLog:
         fork = size if self._fork is None else self._fork
         return [merkle.leaf_hash(b"%d%s" % (i, b"" if i < fork else b"'")) for i in range(size)]
 
-    def head(self, size: int) -> Head:
-        return Head(size, merkle.root(self.leaves(size)))
+    def head(self, size: int) -> WitnessHead:
+        return WitnessHead(size, merkle.root(self.leaves(size)))
 
     def checkpoint(self, size: int, signer: Signer | None = None) -> bytes:
         return note.sign(note.checkpoint(self.origin, *self.head(size)), [signer or self.signer])
@@ -41,34 +41,36 @@ class PeerLog:
     def proof(self, old: int, size: int) -> list[bytes]:
         return merkle.consistency_proof(self.leaves(size), old) if 0 < old < size else []
 
-    def offer(self, old: int, size: int) -> Offer:
-        return Offer(old, self.proof(old, size), self.checkpoint(size))
+    def offer(self, old: int, size: int) -> CheckpointOffer:
+        return CheckpointOffer(old, self.proof(old, size), self.checkpoint(size))
 
 
 def cosigner(seen_s: int = 1_800_000_000, key: bytes = WITNESS_KEY) -> Cosigner:
     return Cosigner(witness_name("log.example/tnt_default"), key, seen_s)
 
 
-def add(house: House, log: PeerLog, name: str = "them", who: Principal | None = None) -> Verdict:
+def add(harness: Harness, log: PeerLog, name: str = "them", who: Principal | None = None) -> SubmissionResult:
     peer = federation.NewPeer(name, log.vkey, None, None)
-    (verdict,) = house.submit(federation.add_peer(who or house.admin(), peer, house.now()))
+    (verdict,) = harness.submit(federation.add_peer(who or harness.admin(), peer, harness.now()))
     return verdict
 
 
-def act(house: House, log: PeerLog, offer: Offer, signer: Cosigner | None = None) -> Act:
-    shown = read_shown(offer.note, log.vkey)
+def act(harness: Harness, log: PeerLog, offer: CheckpointOffer, signer: Cosigner | None = None) -> Command:
+    shown = read_peer_checkpoint(offer.note, log.vkey)
     who = Principal(tenant_id=HOME_TENANT, role="admin", key_id="sys_gateway")
-    return federation.witness(who, shown, offer, signer or cosigner(), house.now())
+    return federation.witness(who, shown, offer, signer or cosigner(), harness.now())
 
 
-def ask(house: House, log: PeerLog, offer: Offer, signer: Cosigner | None = None) -> Verdict:
-    (verdict,) = house.submit(act(house, log, offer, signer))
+def ask(
+    harness: Harness, log: PeerLog, offer: CheckpointOffer, signer: Cosigner | None = None
+) -> SubmissionResult:
+    (verdict,) = harness.submit(act(harness, log, offer, signer))
     return verdict
 
 
-def told(house: House, event_type: str) -> int:
+def received(harness: Harness, event_type: str) -> int:
     word = f'"event_type":"{event_type}"'.encode()
-    return sum(word in event.record for event in house.trail_of())
+    return sum(word in event.record for event in harness.trail_of())
 
 
 def opened(line: str, text: str) -> list[str]:
@@ -77,4 +79,4 @@ def opened(line: str, text: str) -> list[str]:
     return note.open(f"{text}\n{line}".encode(), [key])[1]
 
 
-__all__ = ["ORIGIN", "PeerLog", "act", "add", "ask", "cosigner", "opened", "told", "witness"]
+__all__ = ["ORIGIN", "PeerLog", "act", "add", "ask", "cosigner", "opened", "received", "witness"]

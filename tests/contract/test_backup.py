@@ -24,8 +24,8 @@ from observatory.pipeline.ports import EventFilter, MessageFilter
 from observatory.pipeline.state import HOME_TENANT
 from observatory.store import tables
 from observatory.store.sqlite import connect
-from tests.contract.conftest import OTHER_TENANT, House, PostgresHouse, SqliteHouse
-from tests.contract.sealing import desk_of
+from tests.contract.conftest import OTHER_TENANT, Harness, PostgresHarness, SqliteHarness
+from tests.contract.sealing import log_sealer_of
 from tests.samples import decision_log, envelope
 
 KEY = b"-----BEGIN PRIVATE KEY-----\nof a test, never read\n-----END PRIVATE KEY-----\n"
@@ -39,31 +39,31 @@ def _nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(f"OBSERVATORY_{name}", raising=False)
 
 
-def lived(house: House, folder: Path) -> House:
+def lived(harness: Harness, folder: Path) -> Harness:
     """Two tenants, sessions, a rewritten row, a shredded one, and a signed log."""
-    house.create_tenant(OTHER_TENANT)
+    harness.create_tenant(OTHER_TENANT)
     for tenant_id in (HOME_TENANT, OTHER_TENANT):
         logs = [
             decision_log(meta={"step_id": str(uuid.uuid4()), "session_id": f"s{n % 3}"}) for n in range(40)
         ]
-        house.send(*logs, envelope("text"), tenant_id=tenant_id)
+        harness.send(*logs, envelope("text"), tenant_id=tenant_id)
     folder.mkdir(mode=0o700)
-    desk_of(house, folder).sealed()
-    return house
+    log_sealer_of(harness, folder).sealed()
+    return harness
 
 
-def kept(house: House, folder: Path, name: str = "house.backup") -> Path:
+def kept(harness: Harness, folder: Path, name: str = "house.backup") -> Path:
     """A backup of it, its key beside."""
     key = folder / "log.key"
     if not key.exists():
         key.write_bytes(KEY)
         key.chmod(0o600)
     path = folder.parent / name
-    backup(to=path, data=str(folder), db=house.url)
+    backup(to=path, data=str(folder), db=harness.url)
     return path
 
 
-def same(here: House, there: House) -> None:
+def same(here: Harness, there: Harness) -> None:
     """Every row of every table that is a tenant's, and every answer the archive gives."""
     for tenant_id in (HOME_TENANT, OTHER_TENANT):
         assert there.trail_of(tenant_id) == here.trail_of(tenant_id)
@@ -83,26 +83,26 @@ def same(here: House, there: House) -> None:
 
 
 def test_a_backup_is_restored_into_either_database_whatever_it_came_from_s586_s588(
-    house: House, tmp_path: Path, empty_pg: str, capsys: pytest.CaptureFixture[str]
+    harness: Harness, tmp_path: Path, empty_pg: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lived(house, tmp_path / "old")
-    path = kept(house, tmp_path / "old")
+    lived(harness, tmp_path / "old")
+    path = kept(harness, tmp_path / "old")
     assert "with the log's private key" in capsys.readouterr().out
     assert path.stat().st_mode & 0o077 == 0
     restore(from_=path, data=str(tmp_path / "new"), workers=1)
-    told = capsys.readouterr()
-    assert "82 messages' bytes held" in told.out and "--accept-rollback" in told.err
+    received = capsys.readouterr()
+    assert "82 messages' bytes" in received.out and "--accept-rollback" in received.err
     assert (tmp_path / "new/log.key").read_bytes() == (tmp_path / "old/log.key").read_bytes()
     assert sorted(one.name for one in (tmp_path / "new").iterdir()) == ["lock", "log.key", "observatory.db"]
-    lite = SqliteHouse(tmp_path / "new/observatory.db")
+    lite = SqliteHarness(tmp_path / "new/observatory.db")
     lite.open()
-    there = PostgresHouse(empty_pg)
+    there = PostgresHarness(empty_pg)
     try:
-        same(house, lite)
+        same(harness, lite)
         assert lite.send(decision_log())[0].code == 202, "the chain goes on"
         restore(from_=path, data=str(tmp_path / "beside"), db=empty_pg, workers=1)
         there.open()
-        same(house, there)
+        same(harness, there)
         with pytest.raises(CommandFailed, match="not empty"):
             restore(from_=path, data=str(tmp_path / "new"))
     finally:
@@ -111,23 +111,23 @@ def test_a_backup_is_restored_into_either_database_whatever_it_came_from_s586_s5
 
 
 def test_what_is_committed_meanwhile_is_in_no_part_of_it_s585(
-    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S585: one moment, and it does not begin anew because somebody writes."""
-    lived(house, tmp_path / "old")
+    lived(harness, tmp_path / "old")
     monkeypatch.setattr(snapshot, "PAGES", 20)
     monkeypatch.setattr(snapshot, "BATCH", 20)
-    head = house.read(house.store.head(HOME_TENANT))
+    head = harness.read(harness.store.head(HOME_TENANT))
     steps = []
 
     def meanwhile(done: int, total: int) -> None:
         steps.append(done)
         with ThreadPoolExecutor(1) as elsewhere:  # the copy may run in a loop of its own
-            assert elsewhere.submit(house.send, decision_log()).result()[0].code == 202
+            assert elsewhere.submit(harness.send, decision_log()).result()[0].code == 202
 
-    snapshot.snapshot(house.url, tmp_path / "copy.db", meanwhile)
+    snapshot.snapshot(harness.url, tmp_path / "copy.db", meanwhile)
     assert len(steps) >= 3 and steps == sorted(steps)
-    assert house.read(house.store.head(HOME_TENANT))[0] >= head[0] + 3
+    assert harness.read(harness.store.head(HOME_TENANT))[0] >= head[0] + 3
     _, [mine, _] = snapshot.look(tmp_path / "copy.db")
     assert (mine.events, mine.event_hash, mine.messages) == (*head, 41)
     found = sqlite3.connect(tmp_path / "copy.db").execute("PRAGMA integrity_check").fetchone()
@@ -235,16 +235,16 @@ def one_word_changed(path: Path) -> None:
 
 
 BENT: dict[str, tuple[Bend, str]] = {
-    "cut short": (cut, "not a backup, or it is cut short"),
-    "cut in half": (cut_in_half, "not a backup, or it is cut short"),
-    "a bit flipped": (flip, "is damaged|is not what its manifest tells"),
-    "other bytes": (other_bytes, "not what its manifest tells"),
-    "other heads": (other_heads, "heads in this backup are not those of its manifest"),
+    "cut short": (cut, "not a backup, or it is truncated"),
+    "cut in half": (cut_in_half, "not a backup, or it is truncated"),
+    "a bit flipped": (flip, "is damaged|does not match its manifest"),
+    "other bytes": (other_bytes, "does not match its manifest"),
+    "other heads": (other_heads, "heads in this backup do not match its manifest"),
     "another form": (other_form, "this program reads observatory-backup/1"),
     "a newer schema": (from_the_future, "made by a newer Observatory"),
     "a file too many": (stowaway, "holds other files"),
     "a file too many, listed": (listed_stowaway, "holds other files"),
-    "no manifest": (no_manifest, "holds no manifest"),
+    "no manifest": (no_manifest, "holds no readable manifest"),
     "no database": (no_database, "not a database of an Observatory"),
     "one word changed": (one_word_changed, "is broken; nothing was restored"),
     "text": (lambda path: path.write_text("nothing of the kind"), "not a backup"),  # type: ignore[dict-item]
@@ -252,27 +252,27 @@ BENT: dict[str, tuple[Bend, str]] = {
 
 
 @pytest.fixture
-def whole(sqlite_house: SqliteHouse, tmp_path: Path) -> Path:
-    lived(sqlite_house, tmp_path / "old")
-    return kept(sqlite_house, tmp_path / "old")
+def whole(sqlite_harness: SqliteHarness, tmp_path: Path) -> Path:
+    lived(sqlite_harness, tmp_path / "old")
+    return kept(sqlite_harness, tmp_path / "old")
 
 
 def test_what_was_bent_is_restored_nowhere_s587(whole: Path, tmp_path: Path) -> None:
     """S587: each for its own reason, told in one sentence."""
     content = whole.read_bytes()
     restore(from_=whole, check=True, workers=1)
-    for name, (bend, told) in BENT.items():
+    for name, (bend, received) in BENT.items():
         whole.write_bytes(content)
         bend(whole)
         target = tmp_path / "target"
-        with pytest.raises(Exception, match=told) as refused:
+        with pytest.raises(Exception, match=received) as refused:
             restore(from_=whole, data=str(target), workers=1)
         assert refused.type.__module__.startswith("observatory"), (name, refused)
         assert not list(target.glob("*.db*")) and not (target / "log.key").exists(), name
         assert not (tmp_path / "evil").exists() and not (tmp_path.parent / "evil").exists()
     whole.write_bytes(content)
     digest = backup_file.digest_of(whole)
-    with pytest.raises(CommandFailed, match="not the file that digest is of"):
+    with pytest.raises(CommandFailed, match="does not have that digest"):
         restore(from_=whole, data=str(tmp_path / "target"), digest="sha256:" + "0" * 64)
     odd = tmp_path / "a #1%41?"  # in a URI each of these would mean something
     restore(from_=whole, data=str(odd), digest=f"sha256:{digest}", workers=1)
@@ -280,15 +280,15 @@ def test_what_was_bent_is_restored_nowhere_s587(whole: Path, tmp_path: Path) -> 
 
 
 def test_a_backup_goes_over_nothing_and_a_key_that_is_there_stays_s584(
-    whole: Path, sqlite_house: SqliteHouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    whole: Path, sqlite_harness: SqliteHarness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = whole.read_bytes()
-    with pytest.raises(CommandFailed, match="exists already and is not overwritten"):
+    with pytest.raises(CommandFailed, match="already exists and is not overwritten"):
         backup(to=whole, data=str(tmp_path / "old"))
-    with pytest.raises(CommandFailed, match="there is no folder"):
-        backup(to=tmp_path / "nowhere/x", data=str(tmp_path / "old"), db=sqlite_house.url)
+    with pytest.raises(CommandFailed, match="does not exist"):
+        backup(to=tmp_path / "nowhere/x", data=str(tmp_path / "old"), db=sqlite_harness.url)
     assert whole.read_bytes() == content
-    backup(to=tmp_path, data=str(tmp_path / "old"), db=sqlite_house.url, without_key=True)
+    backup(to=tmp_path, data=str(tmp_path / "old"), db=sqlite_harness.url, without_key=True)
     [named] = tmp_path.glob("observatory-*.backup")
     assert zipfile.ZipFile(named).namelist() == ["observatory.db", "manifest.json"]
     assert not [one.name for one in tmp_path.iterdir() if one.name.startswith(".")]
@@ -297,7 +297,7 @@ def test_a_backup_goes_over_nothing_and_a_key_that_is_there_stays_s584(
     kept_apart.write_bytes(b"another")
     kept_apart.with_name("log.key.signed").write_bytes(b"{}")
     restore(from_=whole, data=str(tmp_path / "target"), workers=1)
-    assert "was left as it is" in capsys.readouterr().err
+    assert "was not changed" in capsys.readouterr().err
     assert kept_apart.read_bytes() == b"another"
 
 
@@ -333,15 +333,15 @@ for kind in (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
 
 
 def test_what_ends_half_way_leaves_nothing_under_its_name_s584(
-    sqlite_house: SqliteHouse, tmp_path: Path
+    sqlite_harness: SqliteHarness, tmp_path: Path
 ) -> None:
     """S584, S1065: with a disk that is full while it is copied, while it is packed; told to end; and killed:
     what the killed one left is gone with the next."""
-    lived(sqlite_house, tmp_path / "old")
+    lived(sqlite_harness, tmp_path / "old")
     path = tmp_path / "to/house.backup"
     path.parent.mkdir()
     run = subprocess.run(
-        [sys.executable, "-c", UNDER_WAY, sqlite_house.url, str(tmp_path / "old"), str(path)],
+        [sys.executable, "-c", UNDER_WAY, sqlite_harness.url, str(tmp_path / "old"), str(path)],
         capture_output=True,
         text=True,
         check=False,
@@ -354,7 +354,7 @@ def test_what_ends_half_way_leaves_nothing_under_its_name_s584(
     assert not path.exists() and list(path.parent.iterdir()), "what was killed lies beside, under no name"
     with unfinished.file(path) as others, unfinished.folder(path.parent) as theirs:
         (path.parent / ".notes.partial").write_text("a person's own")
-        backup(to=path, data=str(tmp_path / "old"), db=sqlite_house.url)
+        backup(to=path, data=str(tmp_path / "old"), db=sqlite_harness.url)
         left = {one.name for one in path.parent.iterdir()}
     assert left == {path.name, ".notes.partial", others.name, theirs.name}, "what others still make is left"
     unfinished.clear(path.parent)
@@ -365,5 +365,5 @@ def test_a_database_that_is_none_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_bytes(b"nonsense" * 1_000)
     with pytest.raises(StoreError, match="the copy ended at SQLite"):
         snapshot.snapshot(f"sqlite:///{tmp_path / 'x.db'}", tmp_path / "y.db", lambda done, total: None)
-    with pytest.raises(CommandFailed, match="there is no file"):
+    with pytest.raises(CommandFailed, match="does not exist"):
         restore(from_=tmp_path / "none")

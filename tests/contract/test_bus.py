@@ -24,11 +24,11 @@ from cryptography.x509.oid import NameOID
 
 from observatory.bus.memory import MemoryBus
 from observatory.bus.nats import NatsBus
-from observatory.bus.nats_line import NatsLine
-from observatory.pipeline.ports import Bus, Notice
-from observatory.protocol import nats_wire as wire
+from observatory.bus.nats_link import NatsLink
+from observatory.pipeline.ports import Bus, CommitNotice
+from observatory.protocol import nats_connection as wire
 from observatory.protocol.nats import address
-from observatory.protocol.nats_wire import NoNats
+from observatory.protocol.nats_connection import NatsUnavailable
 from tests.nats_server import Nats, running
 
 PATIENCE_S = 20.0
@@ -48,20 +48,20 @@ class Pair:
 
     def publish(self, tenant_id: str, number: int) -> None:
         self.heads[tenant_id] = max(number, self.heads.get(tenant_id, 0))
-        self.speaks.publish(Notice(tenant_id, number))
+        self.speaks.publish(CommitNotice(tenant_id, number))
 
 
 @asynccontextmanager
 async def gateway(
-    url: str, heads: dict[str, int], house: str = "house"
-) -> AsyncGenerator[tuple[NatsBus, NatsLine], None]:
+    url: str, heads: dict[str, int], database_id: str = "house"
+) -> AsyncGenerator[tuple[NatsBus, NatsLink], None]:
     async def head(tenant_id: str) -> tuple[int, str]:
         return heads.get(tenant_id, 0), ""
 
     async def name() -> str:
-        return house
+        return database_id
 
-    line = NatsLine(address(url))
+    line = NatsLink(address(url))
     bus = NatsBus(line, MemoryBus(), head, name)
     tasks = [asyncio.create_task(line.run()), asyncio.create_task(bus.run())]
     try:
@@ -80,7 +80,7 @@ async def met(speaks: NatsBus, listens: NatsBus, heads: dict[str, int]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not first.done():
             heads["tnt_first"] += 1
-            speaks.publish(Notice("tnt_first", heads["tnt_first"]))
+            speaks.publish(CommitNotice("tnt_first", heads["tnt_first"]))
             await asyncio.wait([first], timeout=0.05)
         # Nothing is left of it that a test could hear: the last level has arrived.
         while first.result().sequence_number < heads["tnt_first"]:
@@ -112,7 +112,7 @@ def play(request: pytest.FixtureRequest) -> Play:
     return lambda scene: asyncio.run(chosen(scene))
 
 
-async def started(bus: Bus) -> tuple[asyncio.Task[Notice], AsyncIterator[Notice]]:
+async def started(bus: Bus) -> tuple[asyncio.Task[CommitNotice], AsyncIterator[CommitNotice]]:
     """A subscriber that is already waiting for its first notice."""
     stream = bus.subscribe()
     first = asyncio.ensure_future(anext(stream))
@@ -122,17 +122,17 @@ async def started(bus: Bus) -> tuple[asyncio.Task[Notice], AsyncIterator[Notice]
 
 @pytest.mark.req(110, 230)
 def test_a_notice_reaches_every_subscriber(play: Play) -> None:
-    async def scene(pair: Pair) -> list[Notice]:
+    async def scene(pair: Pair) -> list[CommitNotice]:
         waiting = [(await started(pair.listens))[0] for _ in range(3)]
         waiting.append((await started(pair.speaks))[0])
         pair.publish("tnt_a", 1)
         return await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE_S)
 
-    assert play(scene) == [Notice("tnt_a", 1)] * 4
+    assert play(scene) == [CommitNotice("tnt_a", 1)] * 4
 
 
 def test_a_slow_subscriber_holds_one_notice_per_tenant_and_it_is_the_newest_s822(play: Play) -> None:
-    async def scene(pair: Pair) -> list[Notice]:
+    async def scene(pair: Pair) -> list[CommitNotice]:
         first, stream = await started(pair.listens)
         pair.publish("tnt_a", 1)
         await first
@@ -153,17 +153,17 @@ def test_a_slow_subscriber_holds_one_notice_per_tenant_and_it_is_the_newest_s822
         rest.cancel()
         return sorted(found, key=lambda notice: notice.tenant_id)
 
-    assert play(scene) == [Notice("tnt_a", 9_999), Notice("tnt_b", 9_999)]
+    assert play(scene) == [CommitNotice("tnt_a", 9_999), CommitNotice("tnt_b", 9_999)]
 
 
 def test_an_older_notice_never_takes_the_place_of_a_newer_one(play: Play) -> None:
-    async def scene(pair: Pair) -> Notice:
+    async def scene(pair: Pair) -> CommitNotice:
         first, _ = await started(pair.listens)
         pair.publish("tnt_a", 7)
         pair.publish("tnt_a", 3)
         return await asyncio.wait_for(first, PATIENCE_S)
 
-    assert play(scene) == Notice("tnt_a", 7)
+    assert play(scene) == CommitNotice("tnt_a", 7)
 
 
 def test_a_busy_tenant_does_not_keep_a_quiet_one_waiting(play: Play) -> None:
@@ -210,14 +210,14 @@ def test_after_nats_was_away_every_level_is_said_again_s822(nats_server: Nats) -
             await asyncio.sleep(0)
             await asyncio.to_thread(nats_server.kill)
             heads["tnt_a"] = 41
-            one.publish(Notice("tnt_a", 41))
-            assert await asyncio.wait_for(at_home, PATIENCE_S) == Notice("tnt_a", 41)
+            one.publish(CommitNotice("tnt_a", 41))
+            assert await asyncio.wait_for(at_home, PATIENCE_S) == CommitNotice("tnt_a", 41)
             assert not heard.done()
             await asyncio.to_thread(nats_server.start)
             async with asyncio.timeout(PATIENCE_S):
                 while (await heard).tenant_id != "tnt_a":  # the level of `met` is said again as well
                     heard = asyncio.ensure_future(anext(stream))
-            assert heard.result() == Notice("tnt_a", 41)
+            assert heard.result() == CommitNotice("tnt_a", 41)
             assert line.connections == 2
 
     asyncio.run(scene())
@@ -257,7 +257,7 @@ def test_over_tls_only_a_server_that_the_system_trusts_is_spoken_to_s820(
     certificate, private = self_signed(tmp_path)
 
     async def scene(url: str) -> None:
-        with pytest.raises(NoNats, match="certificate"):
+        with pytest.raises(NatsUnavailable, match="certificate"):
             await wire.connect(url, "test")
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         heads: dict[str, int] = {}
@@ -271,7 +271,7 @@ def test_over_tls_only_a_server_that_the_system_trusts_is_spoken_to_s820(
 def test_noise_echoes_other_houses_and_false_levels_wake_nobody_s823(nats_server: Nats) -> None:
     """S823: a level that the record does not reach is told as what the record says, or not at all."""
 
-    async def scene() -> list[Notice]:
+    async def scene() -> list[CommitNotice]:
         heads = {"tnt_a": 5}
         url = f"{nats_server.url}/noise"
         async with gateway(url, heads) as (one, _), gateway(url, heads) as (other, _):
@@ -295,7 +295,7 @@ def test_noise_echoes_other_houses_and_false_levels_wake_nobody_s823(nats_server
             await client.close()
             return [await asyncio.wait_for(first, PATIENCE_S)]
 
-    assert asyncio.run(scene()) == [Notice("tnt_a", 5)]
+    assert asyncio.run(scene()) == [CommitNotice("tnt_a", 5)]
 
 
 def test_a_server_that_offers_no_tls_is_told_nothing_by_who_demands_it_s820() -> None:
@@ -310,7 +310,7 @@ def test_a_server_that_offers_no_tls_is_told_nothing_by_who_demands_it_s820() ->
     async def scene() -> None:
         async with await asyncio.start_server(served, "127.0.0.1") as server:
             port = server.sockets[0].getsockname()[1]
-            with pytest.raises(NoNats, match="no TLS"):
+            with pytest.raises(NatsUnavailable, match="no TLS"):
                 await wire.connect(f"tls://hush@127.0.0.1:{port}", "test")
 
     asyncio.run(scene())

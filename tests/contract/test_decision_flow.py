@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from observatory.features.access import commands as access
+from observatory.features.decisions.responses import request_of
 from observatory.features.decisions.worker import overdue
-from observatory.features.inbox.responses import request_of
 from observatory.features.relay import commands as interventions
-from observatory.pipeline.state import HOME_TENANT, Arrival, Principal, Submission, Verdict
+from observatory.pipeline.state import HOME_TENANT, IncomingMessage, Principal, Submission, SubmissionResult
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import mint
-from tests.contract.conftest import OTHER_TENANT, House
+from tests.contract.conftest import OTHER_TENANT, Harness
 from tests.samples import envelope, just_now
 
 Json = dict[str, Any]
@@ -24,17 +24,17 @@ AGENT = "agt_asker"
 HOUR = 3_600_000_000_000
 
 
-def person(house: House, user_id: str, tenant_id: str = HOME_TENANT) -> Principal:
-    keeper = house.admin(tenant_id)
+def person(harness: Harness, user_id: str, tenant_id: str = HOME_TENANT) -> Principal:
+    keeper = harness.admin(tenant_id)
     return msgspec.structs.replace(keeper, role="approver", key_id=f"sys_{user_id}", user_id=user_id)
 
 
-def by(house: House, sent: Json, who: Principal) -> Arrival:
-    return msgspec.structs.replace(house.arrival(sent, who.tenant_id), principal=who)
+def by(harness: Harness, sent: Json, who: Principal) -> IncomingMessage:
+    return msgspec.structs.replace(harness.arrival(sent, who.tenant_id), principal=who)
 
 
-def ask(house: House, **payload: Any) -> Json:
-    plain = {"deadline": from_ns(house.now() + HOUR), "auto_action": None}
+def ask(harness: Harness, **payload: Any) -> Json:
+    plain = {"deadline": from_ns(harness.now() + HOUR), "auto_action": None}
     return envelope("decision_request", sender={"entity_id": AGENT}, payload=plain | payload)
 
 
@@ -49,95 +49,95 @@ def answer(asked: Json, user_id: str, option_id: str = "approve") -> Json:
     )
 
 
-def respond(house: House, asked: Json, user_id: str, option_id: str = "approve") -> Verdict:
-    (verdict,) = house.submit(by(house, answer(asked, user_id, option_id), person(house, user_id)))
+def respond(harness: Harness, asked: Json, user_id: str, option_id: str = "approve") -> SubmissionResult:
+    (verdict,) = harness.submit(by(harness, answer(asked, user_id, option_id), person(harness, user_id)))
     return verdict
 
 
-def rows(house: House, table: str = "decisions", **where: Any) -> list[Json]:
-    return house.read(house.store.rows(HOME_TENANT, table, **where))
+def rows(harness: Harness, table: str = "decisions", **where: Any) -> list[Json]:
+    return harness.read(harness.store.rows(HOME_TENANT, table, **where))
 
 
-def row_of(house: House, asked: Json) -> Json:
-    (row,) = rows(house, decision_id=asked["payload"]["decision_id"])
+def row_of(harness: Harness, asked: Json) -> Json:
+    (row,) = rows(harness, decision_id=asked["payload"]["decision_id"])
     return row
 
 
-def told(house: House) -> list[Json]:
-    return [row for row in rows(house, "deliveries") if row["kind"] == "decision"]
+def received(harness: Harness) -> list[Json]:
+    return [row for row in rows(harness, "deliveries") if row["kind"] == "decision"]
 
 
-def names(house: House) -> list[str]:
-    return [json.loads(event.record)["body"]["event_type"] for event in house.trail_of()]
+def names(harness: Harness) -> list[str]:
+    return [json.loads(event.record)["body"]["event_type"] for event in harness.trail_of()]
 
 
-def add_user(house: House) -> str:
-    user_id = mint("usr_", house.now())
+def add_user(harness: Harness) -> str:
+    user_id = mint("usr_", harness.now())
     user = {
         "tenant_id": HOME_TENANT,
         "user_id": user_id,
         "name": user_id,
         "display_name": "Owner",
         "role": "approver",
-        "created_ns": house.now(),
+        "created_ns": harness.now(),
     }
-    (verdict,) = house.submit(access.create_user(house.admin(), user, house.now()))
+    (verdict,) = harness.submit(access.create_user(harness.admin(), user, harness.now()))
     assert verdict.code == 201
     return user_id
 
 
 @pytest.mark.req(365, 373, 376, 380, 381, 525)
-def test_a_request_waits_for_its_owner_s120(house: House) -> None:
+def test_a_request_waits_for_its_owner_s120(harness: Harness) -> None:
     """S120: one row, found again by its id and by its user; the id cannot be used twice."""
-    user_id = add_user(house)
-    asked = ask(house, auto_action={"option_id": "defer", "trigger": "deadline_expired"})
+    user_id = add_user(harness)
+    asked = ask(harness, auto_action={"option_id": "defer", "trigger": "deadline_expired"})
     asked["recipient"] = {"entity_id": user_id, "entity_type": "user"}
-    assert house.send(asked)[0].code == 202
-    (row,) = rows(house, user_id=user_id, state="pending")
+    assert harness.send(asked)[0].code == 202
+    (row,) = rows(harness, user_id=user_id, state="pending")
     assert (row["decision_id"], row["auto_option"]) == (asked["payload"]["decision_id"], "defer")
     assert json.loads(row["options"])["option_ids"] == ["approve", "deny", "defer"]
-    head = house.read(house.store.head(HOME_TENANT))[0]
-    assert house.send(asked)[0].code == 202, "a repeat is answered as the first was"
-    assert house.read(house.store.head(HOME_TENANT))[0] == head
-    (verdict,) = house.send(ask(house, decision_id=row["decision_id"]))
+    head = harness.read(harness.store.head(HOME_TENANT))[0]
+    assert harness.send(asked)[0].code == 202, "a repeat is answered as the first was"
+    assert harness.read(harness.store.head(HOME_TENANT))[0] == head
+    (verdict,) = harness.send(ask(harness, decision_id=row["decision_id"]))
     assert (verdict.code, verdict.answer.reason) == (409, "decision_exists")
 
 
 @pytest.mark.req(366, *range(382, 387))
-def test_the_first_of_two_answers_in_one_batch_wins_s123_s124(house: House) -> None:
+def test_the_first_of_two_answers_in_one_batch_wins_s123_s124(harness: Harness) -> None:
     """S123, S124: one transaction, two people; and the same in two."""
-    asked = ask(house)
-    house.send(asked)
-    pair = [by(house, answer(asked, user, "deny"), person(house, user)) for user in ("usr_a", "usr_b")]
-    first, second = house.submit(*pair)
+    asked = ask(harness)
+    harness.send(asked)
+    pair = [by(harness, answer(asked, user, "deny"), person(harness, user)) for user in ("usr_a", "usr_b")]
+    first, second = harness.submit(*pair)
     assert (first.code, second.code) == (202, 409)
-    assert respond(house, asked, "usr_c").answer.reason == "already_decided"
-    row = row_of(house, asked)
+    assert respond(harness, asked, "usr_c").answer.reason == "already_decided"
+    row = row_of(harness, asked)
     assert (row["state"], row["option_id"], row["answered_by"]) == ("answered", "deny", "usr_a")
     assert row["response_seq"] == first.answer.sequence_number
-    (delivery,) = told(house)
+    (delivery,) = received(harness)
     assert (delivery["state"], delivery["message_seq"]) == ("pending", row["response_seq"])
     assert (delivery["agent_no"], delivery["session_no"]) == (row["agent_no"], row["session_no"])
-    assert names(house).count("decision_made") == 1
-    refused = house.read(house.store.message(HOME_TENANT, pair[1].message.message_id or ""))
+    assert names(harness).count("decision_made") == 1
+    refused = harness.read(harness.store.message(HOME_TENANT, pair[1].message.message_id or ""))
     assert refused is None, "what came too late is not archived"
 
 
-def test_asked_and_answered_in_one_batch_s124(house: House) -> None:
+def test_asked_and_answered_in_one_batch_s124(harness: Harness) -> None:
     """S124: later items of a batch see what earlier ones wrote."""
-    asked = ask(house)
+    asked = ask(harness)
     confirmed = envelope(
         "action_confirmation",
         sender={"entity_id": AGENT},
         payload={"triggered_by": {"decision_id": asked["payload"]["decision_id"]}},
     )
     items = [
-        house.arrival(asked),
-        by(house, answer(asked, "usr_a"), person(house, "usr_a")),
-        house.arrival(confirmed),
+        harness.arrival(asked),
+        by(harness, answer(asked, "usr_a"), person(harness, "usr_a")),
+        harness.arrival(confirmed),
     ]
-    assert [verdict.code for verdict in house.submit(*items)] == [202, 202, 202]
-    row = row_of(house, asked)
+    assert [verdict.code for verdict in harness.submit(*items)] == [202, 202, 202]
+    row = row_of(harness, asked)
     assert (row["state"], row["action_id"]) == ("succeeded", confirmed["payload"]["action_id"])
 
 
@@ -145,99 +145,99 @@ def test_asked_and_answered_in_one_batch_s124(house: House) -> None:
 @pytest.mark.parametrize(
     ("status", "state"), [("success", "succeeded"), ("failure", "failed"), ("rollback", "failed")]
 )
-def test_a_confirmation_ends_the_decision_s127(house: House, status: str, state: str) -> None:
+def test_a_confirmation_ends_the_decision_s127(harness: Harness, status: str, state: str) -> None:
     """S127: of its own agent; another's is accepted with a warning."""
-    asked = ask(house)
-    house.send(asked)
-    respond(house, asked, "usr_a")
+    asked = ask(harness)
+    harness.send(asked)
+    respond(harness, asked, "usr_a")
     payload = {"status": status, "triggered_by": {"decision_id": asked["payload"]["decision_id"]}}
-    (foreign,) = house.send(envelope("action_confirmation", payload=payload))
+    (foreign,) = harness.send(envelope("action_confirmation", payload=payload))
     assert foreign.code == 202 and "another agent" in foreign.answer.warnings[0]
-    assert row_of(house, asked)["state"] == "answered"
+    assert row_of(harness, asked)["state"] == "answered"
     done = {"sender": {"entity_id": AGENT}, "payload": payload}
-    (own,) = house.send(envelope("action_confirmation", timestamp=just_now(), **done))
+    (own,) = harness.send(envelope("action_confirmation", timestamp=just_now(), **done))
     assert (own.code, own.answer.warnings) == (202, ())
-    assert row_of(house, asked)["state"] == state
-    (later,) = house.send(envelope("action_confirmation", sender={"entity_id": AGENT}, payload=payload))
+    assert row_of(harness, asked)["state"] == state
+    (later,) = harness.send(envelope("action_confirmation", sender={"entity_id": AGENT}, payload=payload))
     assert f"is {state}" in later.answer.warnings[0]
-    assert names(house).count("action_executed") == 3
+    assert names(harness).count("action_executed") == 3
 
 
-def late(house: House, now_ns: int) -> list[Submission]:
-    pending = house.read(house.store.rows(HOME_TENANT, "decisions", state="pending"))
-    return house.read(overdue(house.store, HOME_TENANT, pending, now_ns))
+def late(harness: Harness, now_ns: int) -> list[Submission]:
+    pending = harness.read(harness.store.rows(HOME_TENANT, "decisions", state="pending"))
+    return harness.read(overdue(harness.store, HOME_TENANT, pending, now_ns))
 
 
 @pytest.mark.req(380, 381)
-def test_a_deadline_takes_the_named_option_or_ends_it_s125(house: House) -> None:
+def test_a_deadline_takes_the_named_option_or_ends_it_s125(harness: Harness) -> None:
     """S125: handed in twice, as two gateways would; each ends once."""
-    auto = ask(house, auto_action={"option_id": "defer", "trigger": "deadline_expired"})
-    plain, open_ended, later = ask(house), ask(house, deadline=None), ask(house)
-    house.send(auto, plain, open_ended, later)
+    auto = ask(harness, auto_action={"option_id": "defer", "trigger": "deadline_expired"})
+    plain, open_ended, later = ask(harness), ask(harness, deadline=None), ask(harness)
+    harness.send(auto, plain, open_ended, later)
     for sent in (auto, plain):  # an hour goes by
         decision_id = sent["payload"]["decision_id"]
-        house.sql(f"UPDATE decisions SET deadline_ns = 1 WHERE decision_id = '{decision_id}'")
-    now = house.now()
-    items = late(house, now)
-    again = late(house, now)
+        harness.sql(f"UPDATE decisions SET deadline_ns = 1 WHERE decision_id = '{decision_id}'")
+    now = harness.now()
+    items = late(harness, now)
+    again = late(harness, now)
     assert len(items) == len(again) == 2
-    assert {verdict.code for verdict in house.submit(*items)} == {202, 200}
-    head = house.read(house.store.head(HOME_TENANT))[0]
-    assert {verdict.code for verdict in house.submit(*again)} == {202, 200}
-    assert house.read(house.store.head(HOME_TENANT))[0] == head, "the second gateway wrote nothing"
-    assert late(house, now) == []
-    taken, ended = row_of(house, auto), row_of(house, plain)
+    assert {verdict.code for verdict in harness.submit(*items)} == {202, 200}
+    head = harness.read(harness.store.head(HOME_TENANT))[0]
+    assert {verdict.code for verdict in harness.submit(*again)} == {202, 200}
+    assert harness.read(harness.store.head(HOME_TENANT))[0] == head, "the second gateway wrote nothing"
+    assert late(harness, now) == []
+    taken, ended = row_of(harness, auto), row_of(harness, plain)
     assert (taken["state"], taken["option_id"], taken["answered_by"]) == ("answered", "defer", "auto")
     assert (ended["state"], ended["option_id"]) == ("expired", None)
-    assert {row_of(house, one)["state"] for one in (open_ended, later)} == {"pending"}
-    assert len(told(house)) == 2
-    assert {"decision_made", "decision_expired"} <= set(names(house))
+    assert {row_of(harness, one)["state"] for one in (open_ended, later)} == {"pending"}
+    assert len(received(harness)) == 2
+    assert {"decision_made", "decision_expired"} <= set(names(harness))
 
 
-def test_what_is_refused_leaves_later_sessions_their_own_numbers_s123(house: House) -> None:
+def test_what_is_refused_leaves_later_sessions_their_own_numbers_s123(harness: Harness) -> None:
     """S123: a refusal after placement, then new sessions with the same memory kept."""
-    asked = ask(house)
-    house.send(asked)
+    asked = ask(harness)
+    harness.send(asked)
     for _ in range(2):
         stray = answer(asked, "usr_a", "other") | {"trace_id": envelope("text")["trace_id"]}
-        (verdict,) = house.submit(by(house, stray, person(house, "usr_a")))
+        (verdict,) = harness.submit(by(harness, stray, person(harness, "usr_a")))
         assert verdict.code == 422
-    house.send(envelope("text"), envelope("text"))
-    numbers = [row["session_no"] for row in rows(house, "sessions")]
+    harness.send(envelope("text"), envelope("text"))
+    numbers = [row["session_no"] for row in rows(harness, "sessions")]
     assert len(set(numbers)) == len(numbers)
 
 
-def test_a_decision_belongs_to_its_tenant_s54(house: House) -> None:
+def test_a_decision_belongs_to_its_tenant_s54(harness: Harness) -> None:
     """S54: the same id is free in another tenant, and unknown there."""
-    asked = ask(house)
-    house.send(asked)
-    house.create_tenant(OTHER_TENANT)
-    stranger = person(house, "usr_a", OTHER_TENANT)
-    (verdict,) = house.submit(by(house, answer(asked, "usr_a"), stranger), tenant_id=OTHER_TENANT)
+    asked = ask(harness)
+    harness.send(asked)
+    harness.create_tenant(OTHER_TENANT)
+    stranger = person(harness, "usr_a", OTHER_TENANT)
+    (verdict,) = harness.submit(by(harness, answer(asked, "usr_a"), stranger), tenant_id=OTHER_TENANT)
     assert (verdict.code, verdict.answer.reason) == (404, "no_such_decision")
-    assert house.send(asked, tenant_id=OTHER_TENANT)[0].code == 202
-    assert row_of(house, asked)["state"] == "pending"
+    assert harness.send(asked, tenant_id=OTHER_TENANT)[0].code == 202
+    assert row_of(harness, asked)["state"] == "pending"
 
 
-def test_what_was_held_counts_when_it_is_released_s120_s127(house: House) -> None:
+def test_what_was_held_counts_when_it_is_released_s120_s127(harness: Harness) -> None:
     """S120, S127: a paused agent's request and its confirmation take effect with the release, in order."""
-    first, second = ask(house), ask(house)
+    first, second = ask(harness), ask(harness)
     second["trace_id"] = first["trace_id"]
     session_id = str(uuid.UUID(first["trace_id"]))
-    house.send(first)
-    respond(house, first, "usr_a")
-    house.submit(interventions.pause(person(house, "usr_a"), session_id, AGENT, None, house.now()))
+    harness.send(first)
+    respond(harness, first, "usr_a")
+    harness.submit(interventions.pause(person(harness, "usr_a"), session_id, AGENT, None, harness.now()))
     payload = {"triggered_by": {"decision_id": first["payload"]["decision_id"]}}
     confirmed = envelope(
         "action_confirmation", trace_id=first["trace_id"], sender={"entity_id": AGENT}, payload=payload
     )
-    held = house.send(confirmed, second)
+    held = harness.send(confirmed, second)
     assert [verdict.answer.state for verdict in held] == ["held", "held"]
-    assert row_of(house, first)["state"] == "answered" and len(rows(house)) == 1
-    house.submit(interventions.unpause(person(house, "usr_a"), session_id, AGENT, None, house.now()))
-    assert row_of(house, first)["state"] == "succeeded"
-    row = row_of(house, second)
+    assert row_of(harness, first)["state"] == "answered" and len(rows(harness)) == 1
+    harness.submit(interventions.unpause(person(harness, "usr_a"), session_id, AGENT, None, harness.now()))
+    assert row_of(harness, first)["state"] == "succeeded"
+    row = row_of(harness, second)
     assert (row["state"], row["request_seq"]) == ("pending", held[1].answer.sequence_number)
-    request = house.read(request_of(house.store, HOME_TENANT, row))
+    request = harness.read(request_of(harness.store, HOME_TENANT, row))
     assert request.words is not None and request.words.title == second["payload"]["title"]
-    assert respond(house, second, "usr_a").code == 202
+    assert respond(harness, second, "usr_a").code == 202

@@ -66,10 +66,10 @@ def test_compose_names_files_commands_and_secrets_that_there_are() -> None:
             assert is_there, volume
         assert set(one.get("depends_on", [])) <= services.keys()
         assert "healthcheck" in one or name in ("balancer", "prepare")
-    told = (ROOT / "deploy/env.example").read_text()
+    received = (ROOT / "deploy/env.example").read_text()
     wanted = set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "compose.yaml").read_text()))
-    assert wanted == OF_COMPOSE == set(re.findall(r"^([A-Z_]+)=", told, re.M))
-    assert not re.search(rf"^({'|'.join(SECRETS)})=.", told, re.M), "a secret that everybody knows"
+    assert wanted == OF_COMPOSE == set(re.findall(r"^([A-Z_]+)=", received, re.M))
+    assert not re.search(rf"^({'|'.join(SECRETS)})=.", received, re.M), "a secret that everybody knows"
     balancer = (ROOT / "deploy/haproxy.cfg").read_text()
     assert set(re.findall(r"server (\S+) (\S+):4800 check", balancer)) == {(one, one) for one in gateways}
     own = [services[name]["volumes"] for name in gateways]

@@ -251,7 +251,9 @@ def test_a_script_that_fails_half_way_makes_no_role_without_a_password_s1266(clu
 
 
 @contextmanager
-def database(answer: bytes, pair: authority.Pair | None, folder: Path) -> Iterator[tuple[int, list[bytes]]]:
+def database(
+    answer: bytes, pair: authority.CertificatePair | None, folder: Path
+) -> Iterator[tuple[int, list[bytes]]]:
     """Answers a wish for TLS with that byte; what a client says after it, decrypted, is kept."""
     said: list[bytes] = []
     listening = socket.create_server(("127.0.0.1", 0))

@@ -7,50 +7,50 @@ import time
 import pytest
 
 from observatory.features.doctor import database_checks as doctor_database
-from observatory.features.doctor.database_checks import Finding, database
+from observatory.features.doctor.database_checks import CheckResult, database
 from observatory.settings import Settings
-from observatory.store.migrate import REVISIONS
-from tests.contract.conftest import House, PostgresHouse
+from observatory.store.migrations.migrate import REVISIONS
+from tests.contract.conftest import Harness, PostgresHarness
 
 READ_BACK = {
-    "sqlite": {"SQLite", "pragmas", "room for a backup"},
+    "sqlite": {"SQLite", "pragmas", "space for a backup"},
     "postgres": {"synchronous_commit", "fsync", "full_page_writes", "database clock", "row security"},
 }
 
 
-def found(house: House, is_running: bool = True) -> dict[str, Finding]:
-    return {one.check: one for one in database(Settings(db=house.url), is_running)}
+def found(harness: Harness, is_running: bool = True) -> dict[str, CheckResult]:
+    return {one.check: one for one in database(Settings(db=harness.url), is_running)}
 
 
-def problems(house: House, is_running: bool = True) -> set[str]:
-    return {name for name, one in found(house, is_running).items() if not one.ok}
+def problems(harness: Harness, is_running: bool = True) -> set[str]:
+    return {name for name, one in found(harness, is_running).items() if not one.ok}
 
 
 def test_a_sound_database_is_found_sound_and_what_waits_in_it_is_told_s597(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S597: each problem with what to do."""
-    whole = found(house)
-    assert problems(house) == set()
-    kind = "postgres" if isinstance(house, PostgresHouse) else "sqlite"
+    whole = found(harness)
+    assert problems(harness) == set()
+    kind = "postgres" if isinstance(harness, PostgresHarness) else "sqlite"
     assert READ_BACK[kind] | {"database", "leases", "dead letters"} == whole.keys()
     assert f"schema {REVISIONS[-1]}" in whole["database"].found
     long_ago = time.time_ns() - 3_600 * 10**9
-    house.sql(f"INSERT INTO leases VALUES ('scheduler', 'gateway-1', 7, {long_ago}, {long_ago})")
-    house.sql(
+    harness.sql(f"INSERT INTO leases VALUES ('scheduler', 'gateway-1', 7, {long_ago}, {long_ago})")
+    harness.sql(
         "INSERT INTO dead_letters (tenant_id, letter_id, kind, source_id, source_name, subject_id, reason, "
         "preview, state, created_ns) "
         f"VALUES ('tnt_default', 'dlq_1', 'job', 'j', 'j', 's', 'r', '', 'dead', {long_ago})"
     )
     late = {"leases"} if kind == "postgres" else set()  # on SQLite only the gateway knows until when
-    assert problems(house) == {"dead letters", *late}
-    assert problems(house, is_running=False) == {"dead letters"}, "nobody leads where nothing runs"
-    ill = found(house)
+    assert problems(harness) == {"dead letters", *late}
+    assert problems(harness, is_running=False) == {"dead letters"}, "nobody leads where nothing runs"
+    ill = found(harness)
     assert "scheduler: gateway-1 (epoch 7" in ill["leases"].found
     assert "observatory dead-letters" in ill["dead letters"].do
     monkeypatch.setattr(doctor_database, "REVISIONS", (*REVISIONS, "9999"))
-    assert "this program has 9999" in found(house)["database"].found
-    assert "observatory migrate" in found(house)["database"].do
+    assert "this program has 9999" in found(harness)["database"].found
+    assert "observatory migrate" in found(harness)["database"].do
 
 
 def test_a_database_that_cannot_be_asked_is_a_problem_and_no_crash_s597(

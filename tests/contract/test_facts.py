@@ -16,8 +16,8 @@ from observatory.features.relay import commands as interventions
 from observatory.features.relay import commands_gates as gates
 from observatory.pipeline.state import HOME_TENANT
 from tests.contract.analysis import Analyst
-from tests.contract.conftest import House
-from tests.contract.test_relay import AGENT, SESSION, act, approve, person, rewritten, said
+from tests.contract.conftest import Harness
+from tests.contract.test_relay import AGENT, SESSION, act, approve, new_message, person, rewritten
 from tests.samples import decision_log, envelope
 
 FACT = "NVDA fiscal year ends Jan 28"
@@ -59,19 +59,19 @@ def uses(analyst: Analyst) -> list[tuple[str, int, str, float]]:
     ]
 
 
-def seq(house: House, *bodies: dict[str, Any]) -> list[int]:
-    return [verdict.answer.sequence_number for verdict in house.send(*bodies)]
+def seq(harness: Harness, *bodies: dict[str, Any]) -> list[int]:
+    return [verdict.answer.sequence_number for verdict in harness.send(*bodies)]
 
 
 @pytest.mark.req(154)
-def test_every_added_text_is_a_fact_with_its_first_step_and_time(house: House) -> None:
+def test_every_added_text_is_a_fact_with_its_first_step_and_time(harness: Harness) -> None:
     """S243, S244"""
     long = "x" * 100_000
-    with Analyst(house) as analyst:
+    with Analyst(harness) as analyst:
         (number,) = seq(
-            house, step("a", added=[FACT, "", "  ", "🚀 emoji 🚀", long, FACT.upper()], cluster="c1")
+            harness, step("a", added=[FACT, "", "  ", "🚀 emoji 🚀", long, FACT.upper()], cluster="c1")
         )
-        (again,) = seq(house, step("b", added=[f" {FACT}. "]))
+        (again,) = seq(harness, step("b", added=[f" {FACT}. "]))
         analyst.catch_up()
         rows = analyst.table("insight_facts")
         assert [row["text"] for row in rows] == [FACT, "🚀 emoji 🚀", "x" * 4_096]
@@ -84,12 +84,12 @@ def test_every_added_text_is_a_fact_with_its_first_step_and_time(house: House) -
         assert uses(analyst) == [(fact_name(rows[0]["fact_id"]), again, "exact", 1.0)]
 
 
-def test_later_steps_are_linked_by_what_they_read_repeat_or_say(house: House) -> None:
+def test_later_steps_are_linked_by_what_they_read_repeat_or_say(harness: Harness) -> None:
     """S245, S246: declared, exact and near; look-alikes, denials and conflicting values are no uses."""
-    with Analyst(house) as analyst:
-        (first,) = seq(house, step("a", added=[FACT]))
+    with Analyst(harness) as analyst:
+        (first,) = seq(harness, step("a", added=[FACT]))
         good = seq(
-            house,
+            harness,
             step("read", "b1", read=[FACT]),
             step("read-near", "b2", read=["NVDA's fiscal year ends on January 28"]),
             step("add", "b3", added=[FACT]),
@@ -100,7 +100,7 @@ def test_later_steps_are_linked_by_what_they_read_repeat_or_say(house: House) ->
             step("out", "b8", output=f"found: {FACT}"),
         )
         seq(
-            house,
+            harness,
             step("other", "c1", added=["NVDA fiscal year ends Jan 31"]),
             step(
                 "alike", "c2", added=["AMD fiscal year ends Dec 28"], read=["NVDA fiscal quarter ends Jan 28"]
@@ -118,30 +118,30 @@ def test_later_steps_are_linked_by_what_they_read_repeat_or_say(house: House) ->
         assert by_step[good[0]][1] == 1.0 > by_step[good[1]][1] > 0.5
 
 
-def test_only_what_was_within_reach_is_a_use(house: House) -> None:
+def test_only_what_was_within_reach_is_a_use(harness: Harness) -> None:
     """S247: the session, the agent itself, its cluster, a room it spoke in, a letter it got; else nothing."""
-    with Analyst(house) as analyst:
-        seq(house, step("hello", "mailed", session="s5"))
-        (first,) = seq(house, step("a", "alpha", session="s1", cluster="c1", added=[FACT], to="mailed"))
-        seq(house, step("b", "roomer", session="s1"))
+    with Analyst(harness) as analyst:
+        seq(harness, step("hello", "mailed", session="s5"))
+        (first,) = seq(harness, step("a", "alpha", session="s1", cluster="c1", added=[FACT], to="mailed"))
+        seq(harness, step("b", "roomer", session="s1"))
         near = seq(
-            house,
+            harness,
             step("own", "alpha", session="s2", read=[FACT]),
             step("cluster", "gamma", session="s3", cluster="c1", read=[FACT]),
             step("room", "roomer", session="s4", read=[FACT]),
         )
         # Mail counts from when it came, and alpha had the fact by then.
-        near += seq(house, step("mail", "mailed", session="s5", added=[FACT]))
-        seq(house, step("far", "stranger", session="s6", cluster="c2", added=[FACT], read=[FACT]))
+        near += seq(harness, step("mail", "mailed", session="s5", added=[FACT]))
+        seq(harness, step("far", "stranger", session="s6", cluster="c2", added=[FACT], read=[FACT]))
         analyst.catch_up()
         found = uses(analyst)
         assert {number for _, number, _, _ in found} == set(near)
-        claimed = house.read(analyst.derived.claimed(HOME_TENANT, {key_of(normalise(FACT))}, 10))
+        claimed = harness.read(analyst.derived.claimed(HOME_TENANT, {key_of(normalise(FACT))}, 10))
         assert claimed[0].seq == first
         assert len(claimed) == 3
 
 
-def random_record(house: House, seed: int, size: int = 70) -> None:
+def random_record(harness: Harness, seed: int, size: int = 70) -> None:
     dice = random.Random(seed)
     claims = [
         "NVDA fiscal year ends Jan 28",
@@ -151,15 +151,15 @@ def random_record(house: House, seed: int, size: int = 70) -> None:
         "retries: 7",
         "The deploy window opens on Monday at 9",
     ]
-    house.send(said("first"))
+    harness.send(new_message("first"))
     for number in range(size):
         some = [claim for claim in claims if dice.random() < 0.3]
         if dice.random() < 0.1:
-            house.send(said(f"gate-{number}", hitl=True, parent="first"))
-            approve(house, f"gate-{number}")
+            harness.send(new_message(f"gate-{number}", hitl=True, parent="first"))
+            approve(harness, f"gate-{number}")
         if dice.random() < 0.1:
-            house.send(envelope("text", payload={"content": dice.choice(claims)}))
-        house.send(
+            harness.send(envelope("text", payload={"content": dice.choice(claims)}))
+        harness.send(
             step(
                 str(number),
                 f"agent-{dice.randrange(4)}",
@@ -175,19 +175,19 @@ def random_record(house: House, seed: int, size: int = 70) -> None:
 
 @pytest.mark.parametrize(("most", "known"), [(512, 100_000), (3, 20)])
 def test_facts_are_the_same_in_any_batch_size(
-    house: House, monkeypatch: pytest.MonkeyPatch, most: int, known: int
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, most: int, known: int
 ) -> None:
     """S244: also when scopes remember only a few facts, and when few scopes and claims are remembered."""
     for room in (fact_memory, facts_fold):
-        monkeypatch.setattr(room, "MOST", (most, max(3, most // 8), most))
+        monkeypatch.setattr(room, "MAX_FACTS", (most, max(3, most // 8), most))
     monkeypatch.setattr(facts_fold, "KNOWN", known)
     monkeypatch.setattr(facts_fold, "KNOWN_CLAIMS", known)
-    random_record(house, 7)
+    random_record(harness, 7)
     tables = ("insight_facts", "insight_uses", "insight_claims", "insight_reach")
     shapes = []
-    with Analyst(house) as analyst:
+    with Analyst(harness) as analyst:
         for page in (500, 1, 7):
-            house.read(analyst.derived.restart(HOME_TENANT))
+            harness.read(analyst.derived.restart(HOME_TENANT))
             analyst.catch_up(page)
             shapes.append({name: analyst.table(name) for name in tables})
     assert shapes[0]["insight_facts"] and shapes[0]["insight_uses"]
@@ -196,71 +196,73 @@ def test_facts_are_the_same_in_any_batch_size(
 
 
 def test_who_made_a_claim_first_is_remembered_until_that_is_shredded(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S246, S450: what the analyst remembers of older claims is what the store would say."""
-    monkeypatch.setattr(facts_fold, "MOST", (2, 2, 2))
+    monkeypatch.setattr(facts_fold, "MAX_FACTS", (2, 2, 2))
     others = [f"Shelf {number} holds {number * 7} crates" for number in range(4)]
-    with Analyst(house) as analyst:
+    with Analyst(harness) as analyst:
         folds = analyst.folds()  # the same ones: what they remember stays
 
         def read_by(name: str) -> list[int]:
-            (number,) = seq(house, step(name, "reader", read=[FACT]))
+            (number,) = seq(harness, step(name, "reader", read=[FACT]))
             analyst.catch_up(folds=folds)
             return [row["fact_id"] for row in analyst.table("insight_uses") if row["seq"] == number]
 
         assert read_by("too-early") == []
-        first = seq(house, step("a", added=[FACT]))[0]
-        house.send(step("b", "beta", added=others))
+        first = seq(harness, step("a", added=[FACT]))[0]
+        harness.send(step("b", "beta", added=others))
         analyst.catch_up(folds=folds)
         assert read_by("c") == read_by("d") == [fact_number(first, 0)]
-        house.submit(shredding.shred(house.admin(), [first], "asked for", house.now()))
+        harness.submit(shredding.shred(harness.admin(), [first], "asked for", harness.now()))
         analyst.catch_up(folds=folds)
         assert read_by("e") == []
-        again = seq(house, step("f", "beta", added=[FACT]))[0]
-        house.send(step("g", "beta", added=[f"{other} more" for other in others]))
+        again = seq(harness, step("f", "beta", added=[FACT]))[0]
+        harness.send(step("g", "beta", added=[f"{other} more" for other in others]))
         assert read_by("h") == [fact_number(again, 0)]
 
 
 def test_a_rewritten_message_makes_the_facts_it_was_released_with_and_a_rejected_one_none(
-    house: House,
+    harness: Harness,
 ) -> None:
     """S244: held, rewritten, released; and held, then refused."""
 
     def asked(name: str, fact: str) -> dict[str, Any]:
-        body = said(name, hitl=True, parent="first")
+        body = new_message(name, hitl=True, parent="first")
         body["state_delta"]["added_to_memory"] = [fact]
         return body
 
     for page in (500, 1):
-        with Analyst(house) as analyst:
-            house.read(analyst.derived.restart(HOME_TENANT))
+        with Analyst(harness) as analyst:
+            harness.read(analyst.derived.restart(HOME_TENANT))
             one, two = f"gate-1-{page}", f"gate-2-{page}"
-            house.send(
-                said("first"), asked(one, f"The limit is {page} EUR"), asked(two, f"No {page} is real")
+            harness.send(
+                new_message("first"), asked(one, f"The limit is {page} EUR"), asked(two, f"No {page} is real")
             )
-            house.send(step(f"reader-{page}", "reader", session=SESSION, read=[f"The limit is {page} EUR"]))
+            harness.send(step(f"reader-{page}", "reader", session=SESSION, read=[f"The limit is {page} EUR"]))
             analyst.catch_up(page)
             before = {row["text"]: row["seq"] for row in analyst.table("insight_facts")}
             assert {f"The limit is {page} EUR", f"No {page} is real"} <= before.keys()
-            new = rewritten(house, one, asked(one, f"The limit is {page} USD"))
-            act(house, interventions.rewrite(person(house), SESSION, AGENT, one, new, house.now()))
-            approve(house, one)
-            act(house, gates.refuse(person(house), SESSION, AGENT, two, None, None, house.now()))
+            new = rewritten(harness, one, asked(one, f"The limit is {page} USD"))
+            act(harness, interventions.rewrite(person(harness), SESSION, AGENT, one, new, harness.now()))
+            approve(harness, one)
+            act(
+                harness, gates.reject_message(person(harness), SESSION, AGENT, two, None, None, harness.now())
+            )
             analyst.catch_up(page)
             after = {row["text"]: row["seq"] for row in analyst.table("insight_facts")}
             assert after[f"The limit is {page} USD"] == before[f"The limit is {page} EUR"]
             assert f"The limit is {page} EUR" not in after and f"No {page} is real" not in after
             texts = {row["text"] for row in analyst.table("insight_facts")}
-            house.read(analyst.derived.restart(HOME_TENANT))
+            harness.read(analyst.derived.restart(HOME_TENANT))
             analyst.catch_up(7)
             assert {row["text"] for row in analyst.table("insight_facts")} == texts
 
 
-def test_of_a_message_with_very_many_texts_the_first_thousand_are_facts(house: House) -> None:
+def test_of_a_message_with_very_many_texts_the_first_thousand_are_facts(harness: Harness) -> None:
     """S243, S246: and of a step with very many sentences the first thousand are compared in sense."""
-    with Analyst(house) as analyst:
-        (number,) = seq(house, step("many", added=["again", "AGAIN", *(f"s{n}" for n in range(80_000))]))
+    with Analyst(harness) as analyst:
+        (number,) = seq(harness, step("many", added=["again", "AGAIN", *(f"s{n}" for n in range(80_000))]))
         analyst.catch_up()
         rows = analyst.table("insight_facts")
         assert [row["text"] for row in rows] == ["again", *(f"s{n}" for n in range(998))]
@@ -268,8 +270,8 @@ def test_of_a_message_with_very_many_texts_the_first_thousand_are_facts(house: H
         assert [row["fact_id"] & 0x3FFFF for row in rows[:3]] == [0, 2, 3]  # places are those in the message
         near = "NVDA's fiscal year closes on January 28. "
         chatter = ["One two three. " * 500] * 2
-        seq(house, step("fact", added=[FACT]))
-        (early,) = seq(house, step("early", "b1", reasoning=[*chatter[:1], near, *chatter]))
-        seq(house, step("late", "b2", reasoning=[*chatter, near]))
+        seq(harness, step("fact", added=[FACT]))
+        (early,) = seq(harness, step("early", "b1", reasoning=[*chatter[:1], near, *chatter]))
+        seq(harness, step("late", "b2", reasoning=[*chatter, near]))
         analyst.catch_up()
         assert [use[1] for use in uses(analyst) if use[2] == "near"] == [early]

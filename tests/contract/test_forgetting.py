@@ -17,8 +17,8 @@ from observatory.features.redaction import commands_shredding as shredding
 from observatory.features.redaction import commands_thoughts as forgetting
 from observatory.features.redaction.worker import DAY_NS
 from observatory.ledger.verify_bundle import check_bundle
-from observatory.pipeline.state import HOME_TENANT, Verdict
-from tests.contract.conftest import House, SqliteHouse
+from observatory.pipeline.state import HOME_TENANT, SubmissionResult
+from tests.contract.conftest import Harness, SqliteHarness
 from tests.contract.test_evidence import Office
 from tests.contract.test_relay import events
 from tests.contract.test_shredding import keeper
@@ -32,28 +32,30 @@ from tests.vectors.forging import lines_of, relisted, with_lines
 Json = dict[str, Any]
 
 
-def shred(house: House, *record_ids: str, session_id: str = SESSION, intent: bool = True) -> Verdict:
-    act = forgetting.shred(house.admin(), session_id, record_ids, intent, "asked for", house.now())
-    return house.submit(act)[0]
+def shred(
+    harness: Harness, *record_ids: str, session_id: str = SESSION, intent: bool = True
+) -> SubmissionResult:
+    act = forgetting.shred(harness.admin(), session_id, record_ids, intent, "asked for", harness.now())
+    return harness.submit(act)[0]
 
 
 def ids(ann: Thinker, session_id: str = SESSION) -> list[str]:
     return [row["record_id"] for row in ann.records(session_id)]
 
 
-def test_words_go_by_an_order_and_the_seal_holds_s610(house: House) -> None:
+def test_words_go_by_an_order_and_the_seal_holds_s610(harness: Harness) -> None:
     """S610: every hash and row stays; verifying says how many are gone; nothing is ordered twice."""
-    ann = Thinker(house)
+    ann = Thinker(harness)
     root = ann.whole().answer["root"]
     before = ann.records()
-    done = shred(house, *ids(ann)).answer
+    done = shred(harness, *ids(ann)).answer
     assert done.shredded == 4
     for old, new in zip(before, ann.records(), strict=True):
         assert (bytes(new["content"]), new["shredded_by"]) == (b"", done.event)
         assert {**old, "content": b"", "shredded_by": done.event} == {**new, "content": b""}
-    (event,) = events(house, "thoughts_shredded")
-    told = {name: event["body"][name] for name in ("session_id", "records", "intent", "reason", "cause")}
-    assert told == {
+    (event,) = events(harness, "thoughts_shredded")
+    received = {name: event["body"][name] for name in ("session_id", "records", "intent", "reason", "cause")}
+    assert received == {
         "session_id": SESSION, "records": [0, 1, 2, 3], "intent": True, "reason": "asked for",
         "cause": "order",
     }  # fmt: skip
@@ -61,16 +63,16 @@ def test_words_go_by_an_order_and_the_seal_holds_s610(house: House) -> None:
     verdict = ann.verify().answer
     assert verdict == {"valid": True, "records": 4, "first_broken_index": None, "shredded": 4}
     assert ann.seal().answer["root"] == root
-    assert shred(house, *ids(ann)).answer == shredding.Shredded(shredded=0)
-    assert shred(house, session_id="ses_none").code == 404
+    assert shred(harness, *ids(ann)).answer == shredding.Shredded(shredded=0)
+    assert shred(harness, session_id="ses_none").code == 404
 
 
-def test_a_repeat_is_known_by_its_hash_s611(house: House) -> None:
+def test_a_repeat_is_known_by_its_hash_s611(harness: Harness) -> None:
     """S611: the same record again is answered as the first was, other words are a conflict; so is a start."""
-    ann = Thinker(house)
+    ann = Thinker(harness)
     ann.start()
     first = ann.think("plan", record_id="rec_1")
-    shred(house, "rec_1")
+    shred(harness, "rec_1")
     assert ann.think("plan", record_id="rec_1").answer == first.answer
     other = ann.think("plan", record_id="rec_1", content={"trajectory": "another"})
     assert reason(other) == (409, "id_conflict")
@@ -94,44 +96,44 @@ REFUSED = (
 )
 
 
-def test_the_database_lets_words_go_once_and_nothing_else_s612(house: House) -> None:
+def test_the_database_lets_words_go_once_and_nothing_else_s612(harness: Harness) -> None:
     """S612: what is gone does not come back, no word goes without an order, nor anything beside it."""
-    ann = Thinker(house)
+    ann = Thinker(harness)
     ann.start()
     ann.think("plan", record_id="rec_1")
     ann.think("analysis")
-    shred(house, "rec_1")
-    lite, before = house.name == "sqlite", ann.records()
+    shred(harness, "rec_1")
+    lite, before = harness.name == "sqlite", ann.records()
     x, none = ("x'78'", "x''") if lite else ("'x'::bytea", "''::bytea")
     for statement in REFUSED:
-        assert house.refuses(statement.format(x=x, none=none)), statement
+        assert harness.refuses(statement.format(x=x, none=none)), statement
     assert ann.records() == before
 
 
-def test_words_that_are_gone_without_an_order_are_a_break_s613(house: House) -> None:
+def test_words_that_are_gone_without_an_order_are_a_break_s613(harness: Harness) -> None:
     """S613: emptied past the gateway, in the name of another event, of another record or of nobody."""
-    ann = Thinker(house)
+    ann = Thinker(harness)
     ann.whole()
     names = ids(ann)
-    order = shred(house, names[0], intent=False).answer.event
-    empty = "x''" if house.name == "sqlite" else "''::bytea"
+    order = shred(harness, names[0], intent=False).answer.event
+    empty = "x''" if harness.name == "sqlite" else "''::bytea"
     for by in ("NULL", "1", "999999", str(order)):
         disarmed(
-            house,
+            harness,
             f"UPDATE thought_records SET content = {empty}, shredded_by = {by} WHERE record_index = 2",
         )
         assert ann.verify().answer["first_broken_index"] == 2, by
-    shred(house, names[1])
-    disarmed(house, f"UPDATE thought_sessions SET intent_shredded_by = {order}")
+    shred(harness, names[1])
+    disarmed(harness, f"UPDATE thought_sessions SET intent_shredded_by = {order}")
     assert ann.verify().answer["first_broken_index"] == 0, "that order was not of the intent"
 
 
 def test_evidence_of_shredded_thoughts_holds_and_a_false_claim_is_found_s614(office: Office) -> None:
     """S614: the bundle holds without the words; who strips words and claims an order is found."""
-    house, ann = office.house, Thinker(office.house)
+    harness, ann = office.harness, Thinker(office.harness)
     honest = office.evidence()
-    shred(house, *ids(ann)[:2])
-    office.desk.look()
+    shred(harness, *ids(ann)[:2])
+    office.log_sealer.look()
     files = office.evidence()
     found = check_bundle(files, [office.vkey])
     assert (found.valid, found.shredded, found.records) == (True, 2, 4), found.breaks
@@ -168,22 +170,22 @@ def test_evidence_of_shredded_thoughts_holds_and_a_false_claim_is_found_s614(off
 
 
 @pytest.fixture
-def office(house: House, tmp_path: Path) -> Office:
-    return Office(house, tmp_path)
+def office(harness: Harness, tmp_path: Path) -> Office:
+    return Office(harness, tmp_path)
 
 
-def test_an_import_follows_the_orders_s615(house: House, tmp_path: Path) -> None:
+def test_an_import_follows_the_orders_s615(harness: Harness, tmp_path: Path) -> None:
     """S615: rows there are rows here; words that are missing without an order are refused."""
-    ann, out = lived(house), tmp_path / "trail.jsonl"
-    shred(house, *ids(ann)[1:3])
-    export(out=out, db=house.url)
+    ann, out = lived(harness), tmp_path / "trail.jsonl"
+    shred(harness, *ids(ann)[1:3])
+    export(out=out, db=harness.url)
     path = tmp_path / "new" / "observatory.db"
     import_(in_=out, data=str(path.parent), db=f"sqlite:///{path}")
-    there = SqliteHouse(path)
+    there = SqliteHarness(path)
     there.open()
     try:
         for table in TABLES:
-            assert rows_of(there, table) == rows_of(house, table), table
+            assert rows_of(there, table) == rows_of(harness, table), table
         assert Thinker(there).verify().answer["shredded"] == 2
     finally:
         there.end()
@@ -194,50 +196,52 @@ def test_an_import_follows_the_orders_s615(house: House, tmp_path: Path) -> None
 
     edited(out, stripped)
     other = tmp_path / "other" / "observatory.db"
-    with pytest.raises(CommandFailed, match="no event orders them to go"):
+    with pytest.raises(CommandFailed, match="no event orders its shredding"):
         import_(in_=out, data=str(other.parent), db=f"sqlite:///{other}")
 
 
-def test_retention_takes_thoughts_only_if_that_is_said_s616(house: House) -> None:
+def test_retention_takes_thoughts_only_if_that_is_said_s616(harness: Harness) -> None:
     """S616: by age, in orders of one session each; off without a word of it, like all of retention."""
-    ann = Thinker(house)
+    ann = Thinker(harness)
     ann.whole()
     ann.think("plan", session_id="ses_2", task_id=TASK)
-    clock, _ = keeper(house)
-    house.submit(redaction_rules.keep_for(house.admin(), 30, house.now()))
-    assert house.read(clock.due(house.now() + 31 * DAY_NS)) == 0
-    house.submit(redaction_rules.keep_for(house.admin(), 30, house.now(), thoughts=True))
-    assert house.read(clock.due(house.now() + 29 * DAY_NS)) == 0
-    later = house.wait(20 * DAY_NS)
+    clock, _ = keeper(harness)
+    harness.submit(redaction_rules.set_retention(harness.admin(), 30, harness.now()))
+    assert harness.read(clock.due(harness.now() + 31 * DAY_NS)) == 0
+    harness.submit(redaction_rules.set_retention(harness.admin(), 30, harness.now(), thoughts=True))
+    assert harness.read(clock.due(harness.now() + 29 * DAY_NS)) == 0
+    later = harness.wait(20 * DAY_NS)
     ann.think("analysis", session_id="ses_2", task_id=TASK)
-    assert house.read(clock.due(later + 11 * DAY_NS)) == 5
+    assert harness.read(clock.due(later + 11 * DAY_NS)) == 5
     assert [bool(row["content"]) for row in ann.records("ses_2")] == [False, True]
-    told = [
-        (event["body"]["cause"], event["body"]["records"]) for event in events(house, "thoughts_shredded")
+    received = [
+        (event["body"]["cause"], event["body"]["records"]) for event in events(harness, "thoughts_shredded")
     ]
-    assert told == [("retention", [0, 1, 2, 3]), ("retention", [0])]
-    assert house.read(clock.due(later + 11 * DAY_NS)) == 0
+    assert received == [("retention", [0, 1, 2, 3]), ("retention", [0])]
+    assert harness.read(clock.due(later + 11 * DAY_NS)) == 0
     assert ann.verify().answer["valid"] and ann.verify("ses_2").answer["valid"]
 
 
-def test_what_a_heartbeat_said_of_its_work_goes_with_it_s607(house: House) -> None:
+def test_what_a_heartbeat_said_of_its_work_goes_with_it_s607(harness: Harness) -> None:
     """S607: of the pulse too; what was said later, and the pulse itself, stay."""
 
     def beat(title: str) -> int:
         task = {"task_id": "tsk_1", "description": title}
         sender = {"entity_id": "agt_1", "entity_type": "agent"}
         body = envelope("heartbeat", sender=sender, payload={"agent_status": "working", "current_task": task})
-        (verdict,) = house.send(body)
+        (verdict,) = harness.send(body)
         assert verdict.code == 202, verdict
         return int(verdict.answer.sequence_number)
 
     def task() -> str:
-        (row,) = house.read(house.store.rows(HOME_TENANT, "pulses"))
+        (row,) = harness.read(harness.store.rows(HOME_TENANT, "pulses"))
         assert row["heartbeat_ns"] and row["status"] == "working"
         return str(row["task"])
 
     def gone(number: int) -> None:
-        assert house.submit(shredding.shred(house.admin(), [number], "asked", house.now()))[0].code == 200
+        assert (
+            harness.submit(shredding.shred(harness.admin(), [number], "asked", harness.now()))[0].code == 200
+        )
 
     first, second = beat("about Zanzibar"), beat("about Helsinki")
     gone(first)

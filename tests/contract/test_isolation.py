@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from observatory.features.access import commands as access
-from observatory.features.alerting.types_rows import AlertingRows, Unanswered
+from observatory.features.alerting.types_rows import AlertingRows, PendingApprovals
 from observatory.features.hooks.types_rows import HookRows
 from observatory.features.inbox import commands as inbox
 from observatory.features.instructions import commands as instructions
@@ -19,31 +19,31 @@ from observatory.features.policies import commands as rulemaking
 from observatory.features.registry import commands as enrolment
 from observatory.features.relay import commands as interventions
 from observatory.features.schedule import commands as jobs
-from observatory.features.schedule import commands_dead_letters as dead_letters
 from observatory.features.schedule import commands_firing as firing
 from observatory.features.schedule.types_rows import JobRows
 from observatory.features.thoughts.types_rows import Thoughts
 from observatory.features.webhooks.types_rows import WebhookRows
+from observatory.pipeline import dead_letters
 from observatory.pipeline.ports import (
+    AgentTraffic,
     Archive,
     Directory,
     EventFilter,
     Holds,
     Inbox,
+    KillSwitchCoverage,
+    KillSwitchReach,
     MessageFilter,
-    Pending,
-    Standstill,
-    Stops,
+    PendingFilter,
     Store,
-    Traffic,
 )
-from observatory.pipeline.rows import Obeyed, Reach, Write
-from observatory.pipeline.state import HOME_TENANT, Act, Desk, Principal, Verdict
-from observatory.protocol.identity import agent_entity_id
+from observatory.pipeline.rows import KillSwitchAcknowledgements, KillSwitchCounts, RowWrite
+from observatory.pipeline.state import HOME_TENANT, Command, Principal, SubmissionResult, UnitOfWork
+from observatory.protocol.identity import agent_entity_id, delivery_id
 from observatory.protocol.otel import trace_id_of_session
-from observatory.protocol.rulebook import Match, PolicyRule
+from observatory.protocol.tenant_config import Match, PolicyRule
 from observatory.store import tables
-from tests.contract.conftest import OTHER_TENANT, House, writing
+from tests.contract.conftest import OTHER_TENANT, Harness, writing
 from tests.contract.thinking import Thinker
 from tests.job_samples import SPEC
 from tests.samples import decision_log, envelope
@@ -52,19 +52,19 @@ TENANT_TABLES = (*tables.OWNED, *tables.BIG)
 
 
 @pytest.fixture
-def two(house: House) -> House:
+def two(harness: Harness) -> Harness:
     """Both tenants hold the same names: same agent, same session, same step ids."""
-    house.create_tenant(OTHER_TENANT)
+    harness.create_tenant(OTHER_TENANT)
     user = {"name": "ada", "display_name": "Ada", "role": "admin", "created_ns": 1}
     for tenant_id in (HOME_TENANT, OTHER_TENANT):
         row = user | {"tenant_id": tenant_id, "user_id": f"usr_{tenant_id}"}
-        house.submit(access.create_user(house.admin(tenant_id), row, house.now()), tenant_id=tenant_id)
-    return house
+        harness.submit(access.create_user(harness.admin(tenant_id), row, harness.now()), tenant_id=tenant_id)
+    return harness
 
 
-def reads(house: House, tenant_id: str, names: list[str]) -> list[Any]:
+def reads(harness: Harness, tenant_id: str, names: list[str]) -> list[Any]:
     """Whatever any read method says to this tenant about ids of the other."""
-    store = house.store
+    store = harness.store
     asked: list[Coroutine[Any, Any, Any]] = [store.message(tenant_id, name) for name in names]
     for name in names:
         asked.append(store.events(tenant_id, EventFilter(entity_id=name), 10, True))
@@ -74,10 +74,10 @@ def reads(house: House, tenant_id: str, names: list[str]) -> list[Any]:
         asked.append(store.rows(tenant_id, "sessions", session_id=name))
         asked.append(store.rows(tenant_id, "agents", agent_id=name))
         asked.append(store.rows(tenant_id, "users", user_id=name))
-    return [house.read(question) for question in asked]
+    return [harness.read(question) for question in asked]
 
 
-def test_ids_of_another_tenant_are_invisible_through_every_read(two: House) -> None:
+def test_ids_of_another_tenant_are_invisible_through_every_read(two: Harness) -> None:
     body = decision_log(
         meta={"step_id": str(uuid.uuid4()), "session_id": "secret-session"},
         identity={"agent_id": "secret-agent"},
@@ -111,8 +111,8 @@ LATER = 4_000_000_000_000_000_000  # beyond every deadline
 class Scene:
     """A tenant with a bit of everything: told, read, paused, gated, stopped, parked. Names hold `word`."""
 
-    def __init__(self, house: House, tenant_id: str, word: str) -> None:
-        self.house, self.tenant_id, self.word = house, tenant_id, word
+    def __init__(self, harness: Harness, tenant_id: str, word: str) -> None:
+        self.harness, self.tenant_id, self.word = harness, tenant_id, word
         self.room, self.reader = f"room-{word}", f"reader-{word}"
         rule = PolicyRule(
             rule_id=f"pol_{word}",
@@ -121,24 +121,24 @@ class Scene:
             match=Match(sender=(f"gated-{word}",)),
             deadline_s=1,
         )
-        self.do(rulemaking.create_rule(self.who, rule, True, house.now()))
-        self.do(enrolment.beat(self.who, self.reader, None, {"status": word}, house.now()))
+        self.do(rulemaking.create_rule(self.who, rule, True, harness.now()))
+        self.do(enrolment.record_heartbeat(self.who, self.reader, None, {"status": word}, harness.now()))
         self.say("writer"), self.say("reader")
         self.parcel = self.say("writer", recipient=self.reader)
         self.read_by_reader("message")
         self.say("writer", recipient=self.reader)
         self.say("writer", recipient=f"type:none-{word}")
         entity_id = agent_entity_id(tenant_id, self.reader)
-        self.do(instructions.issue(self.who, f"reader-{word}", word, "", [entity_id], house.now()))
-        self.do(interventions.pause(self.who, self.room, self.reader, word, house.now()))
+        self.do(instructions.issue(self.who, f"reader-{word}", word, "", [entity_id], harness.now()))
+        self.do(interventions.pause(self.who, self.room, self.reader, word, harness.now()))
         self.read_by_reader("hold")
         self.say("gated"), self.say("reader")
         switch: dict[str, Any] = {"scope": "class", "target": f"stopped-{word}", "state": "engaged"}
         switch |= {"tenant_id": tenant_id, "kill_id": f"kil_{word}", "reason": word, "requested_by": word}
         switch |= {"created_ns": 1, "expires_ns": 1, "engaged_ns": 1, "updated_ns": 1}
-        self.do(Act(self.who, house.now(), writing(Write("kill_switches", switch))))
+        self.do(Command(self.who, harness.now(), writing(RowWrite("kill_switches", switch))))
         self.say("stopped", session_id=f"hall-{word}")
-        thinker = Thinker(house, f"usr_{word}", tenant_id=tenant_id)
+        thinker = Thinker(harness, f"usr_{word}", tenant_id=tenant_id)
         self.task, self.thinks_as = f"tsk_{word}", thinker.voice.name
         assert thinker.start(f"ses_{word}", self.task).code == 201
         assert thinker.close(f"ses_{word}", self.task).code == 200
@@ -164,20 +164,20 @@ class Scene:
             "hook_calls": [taken, bare],
             "alert_states": [state],
         }
-        writes = [Write(table, row | mine) for table, some in rows.items() for row in some]
-        self.do(Act(self.who, self.house.now(), writing(*writes)))
+        writes = [RowWrite(table, row | mine) for table, some in rows.items() for row in some]
+        self.do(Command(self.who, self.harness.now(), writing(*writes)))
 
     def schedule(self) -> None:
         """A job that has fired and waits to be sent, and a letter that died."""
-        word, house = self.word, self.house
+        word, harness = self.word, self.harness
         spec = msgspec.structs.replace(SPEC, name=word, target_name=f"nobody-{word}")
-        self.do(jobs.create(self.who, spec, house.now()))
-        self.job = house.read(house.store.jobs_page(self.tenant_id, None, 1, None, None))[0]["job_id"]
-        self.do(firing.run_now(self.who, self.job, house.now()))
+        self.do(jobs.create(self.who, spec, harness.now()))
+        self.job = harness.read(harness.store.jobs_page(self.tenant_id, None, 1, None, None))[0]["job_id"]
+        self.do(firing.run_now(self.who, self.job, harness.now()))
 
-        def die(desk: Desk) -> Verdict:
-            event, letter = dead_letters.bury(
-                desk,
+        def die(uow: UnitOfWork) -> SubmissionResult:
+            event, letter = dead_letters.create_dead_letter(
+                uow,
                 kind="job",
                 source_id=word,
                 source_name=word,
@@ -186,16 +186,16 @@ class Scene:
                 preview=word,
                 now_ns=1,
             )
-            return Verdict(200, None, [event], [letter])
+            return SubmissionResult(200, None, [event], [letter])
 
-        self.do(Act(self.who, house.now(), die))
+        self.do(Command(self.who, harness.now(), die))
 
     @property
     def who(self) -> Principal:
-        return self.house.admin(self.tenant_id)
+        return self.harness.admin(self.tenant_id)
 
-    def do(self, act: Act) -> None:
-        (verdict,) = self.house.submit(act, tenant_id=self.tenant_id)
+    def do(self, act: Command) -> None:
+        (verdict,) = self.harness.submit(act, tenant_id=self.tenant_id)
         assert verdict.code < 300, verdict
 
     def say(self, role: str, session_id: str | None = None, recipient: str | None = None) -> int:
@@ -204,22 +204,22 @@ class Scene:
             meta={"step_id": self.step, "session_id": session_id or self.room, "parent_step_id": None},
             identity={"agent_id": name, "agent_type": name, "recipient": recipient},
         )
-        (verdict,) = self.house.send(body, tenant_id=self.tenant_id)
+        (verdict,) = self.harness.send(body, tenant_id=self.tenant_id)
         assert verdict.code == 202, verdict
         number: int = verdict.answer.sequence_number
         return number
 
     def read_by_reader(self, kind: str) -> None:
         """It acknowledges what waits for it of this kind."""
-        where = Pending(agent_no=self.number(), kind=kind)
-        found = self.house.read(self.house.store.pending(self.tenant_id, where, 10))
+        where = PendingFilter(agent_no=self.number(), kind=kind)
+        found = self.harness.read(self.harness.store.pending(self.tenant_id, where, 10))
         facts = {(one.sequence_number, one.agent_no): one for one in found}
-        entity_id, ids = agent_entity_id(self.tenant_id, self.reader), list(map(inbox.delivery_id, facts))
+        entity_id, ids = agent_entity_id(self.tenant_id, self.reader), list(map(delivery_id, facts))
         assert ids
-        self.do(inbox.ack(self.who, entity_id, ids, facts, self.house.now()))
+        self.do(inbox.ack(self.who, entity_id, ids, facts, self.harness.now()))
 
     def number(self) -> int:
-        (row,) = self.house.read(self.house.store.rows(self.tenant_id, "agents", agent_id=self.reader))
+        (row,) = self.harness.read(self.harness.store.rows(self.tenant_id, "agents", agent_id=self.reader))
         found: int = row["agent_no"]
         return found
 
@@ -237,13 +237,13 @@ def questions(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine
         "gates_due": store.gates_due(tenant_id, LATER, 100),
         "pauses_acknowledged": store.pauses_acknowledged(tenant_id, 100),
         "arrivals": store.arrivals(tenant_id, (0, 0), 100),
-        "pending": store.pending(tenant_id, Pending(agent_no=number), 100),
+        "pending": store.pending(tenant_id, PendingFilter(agent_no=number), 100),
         "deliveries": store.deliveries(tenant_id, [(parcel, number)], True),
         "paused_sessions": store.paused_sessions(tenant_id, number),
         "instructed": store.instructed(tenant_id, number),
         "stops": store.stops(tenant_id),
         "reach": store.reach(tenant_id, agent_type=scene.reader),
-        "obeyed": store.obeyed(tenant_id, parcel, 10, agent_type=scene.reader),
+        "acknowledgements": store.acknowledgements(tenant_id, parcel, 10, agent_type=scene.reader),
         "spelt": spellings(store, tenant_id, scene.reader),
         "waiting": store.waiting(tenant_id),
         "silent": store.silent(tenant_id, LATER, 100),
@@ -311,7 +311,7 @@ def thoughts(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine[
         "thought_session": store.thought_session(tenant_id, session_id),
         "thoughts_left": store.thoughts_left(tenant_id, 0, 100),
         "thought_sessions_page": store.thought_sessions_page(tenant_id, None, 100),
-        "told_of": store.told_of(tenant_id, session_id),
+        "events_of_session": store.events_of_session(tenant_id, session_id),
         "sealed_before": store.sealed_before(tenant_id, session_id),
         "sealed_among": store.sealed_among(tenant_id, [session_id]),
         "records_known": store.records_known(tenant_id, [scene.record]),
@@ -320,40 +320,49 @@ def thoughts(store: Store, tenant_id: str, scene: Scene) -> dict[str, Coroutine[
     }
 
 
-def answers(house: House, tenant_id: str, scene: Scene) -> dict[str, Any]:
-    asked = questions(house.store, tenant_id, scene)
-    return {name: house.read(question) for name, question in asked.items()}
+def answers(harness: Harness, tenant_id: str, scene: Scene) -> dict[str, Any]:
+    asked = questions(harness.store, tenant_id, scene)
+    return {name: harness.read(question) for name, question in asked.items()}
 
 
-NOTHING: tuple[Any, ...] = ([], {}, set(), None, 0, Stops(), Reach(0, 0, 0), (0, []))
-NOTHING += (Unanswered(0, None, 0, None), Obeyed(0, 0, 0, 0, []))
+NOTHING: tuple[Any, ...] = ([], {}, set(), None, 0, KillSwitchCoverage(), KillSwitchCounts(0, 0, 0), (0, []))
+NOTHING += (PendingApprovals(0, None, 0, None), KillSwitchAcknowledgements(0, 0, 0, 0, []))
 
 
-def test_every_read_of_the_store_keeps_to_its_tenant_where_numbers_are_the_same(house: House) -> None:
+def test_every_read_of_the_store_keeps_to_its_tenant_where_numbers_are_the_same(harness: Harness) -> None:
     """Asked by an empty tenant about another's numbers: nothing. Then both have the same: each its own."""
-    house.create_tenant(OTHER_TENANT)
-    theirs = Scene(house, OTHER_TENANT, "secret")
-    before = answers(house, OTHER_TENANT, theirs)
+    harness.create_tenant(OTHER_TENANT)
+    theirs = Scene(harness, OTHER_TENANT, "secret")
+    before = answers(harness, OTHER_TENANT, theirs)
     assert [name for name, answer in before.items() if answer in NOTHING] == []
-    mine = answers(house, HOME_TENANT, theirs)
+    mine = answers(harness, HOME_TENANT, theirs)
     assert [event.sequence_number for event in mine.pop("events")] == [1], "the tenant itself was made"
     assert [name for name, answer in mine.items() if answer not in NOTHING] == []
-    ours = Scene(house, HOME_TENANT, "plain")
+    ours = Scene(harness, HOME_TENANT, "plain")
     assert ours.number() == theirs.number() and ours.parcel == theirs.parcel
-    assert answers(house, OTHER_TENANT, theirs) == before
-    for name, answer in answers(house, HOME_TENANT, ours).items():
+    assert answers(harness, OTHER_TENANT, theirs) == before
+    for name, answer in answers(harness, HOME_TENANT, ours).items():
         assert "secret" not in repr(answer) and OTHER_TENANT not in repr(answer), name
         assert isinstance(answer, list) is isinstance(before[name], list), name
         assert not isinstance(answer, list) or len(answer) == len(before[name]), name
 
 
-def test_every_read_of_the_store_that_takes_a_tenant_is_among_them_s792(house: House) -> None:
+def test_every_read_of_the_store_that_takes_a_tenant_is_among_them_s792(harness: Harness) -> None:
     """S792: a new one without a line in the table is red."""
-    house.create_tenant(OTHER_TENANT)
-    asked = questions(house.store, HOME_TENANT, Scene(house, OTHER_TENANT, "secret"))
+    harness.create_tenant(OTHER_TENANT)
+    asked = questions(harness.store, HOME_TENANT, Scene(harness, OTHER_TENANT, "secret"))
     for question in asked.values():
         question.close()
-    protocols: tuple[type, ...] = (Archive, Directory, Holds, Inbox, Standstill, Traffic, Thoughts, JobRows)
+    protocols: tuple[type, ...] = (
+        Archive,
+        Directory,
+        Holds,
+        Inbox,
+        KillSwitchReach,
+        AgentTraffic,
+        Thoughts,
+        JobRows,
+    )
     protocols += (WebhookRows, HookRows, AlertingRows)
     reads = {
         name
@@ -364,7 +373,7 @@ def test_every_read_of_the_store_that_takes_a_tenant_is_among_them_s792(house: H
     assert reads - {"head"} == set(asked)
 
 
-def test_the_same_names_in_two_tenants_are_two_things(two: House) -> None:
+def test_the_same_names_in_two_tenants_are_two_things(two: Harness) -> None:
     body = decision_log(meta={"step_id": str(uuid.uuid4()), "session_id": "same"})
     (mine,) = two.send(body)
     (theirs,) = two.send({**body, "action": {**body["action"], "status": "failure"}}, tenant_id=OTHER_TENANT)

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from sqlalchemy import Executable, event
 
+from observatory.derived.sqlite import SqliteDerived
 from observatory.pipeline.ports import EventFilter
-from observatory.pipeline.rows import Write
+from observatory.pipeline.rows import RowWrite
 from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.identity import agent_entity_id
 from observatory.store import sqlite_append
-from observatory.store.derived_sqlite import SqliteDerived
 from observatory.store.lists import padded, portioned
-from observatory.store.memory import write_sql
 from observatory.store.postgres import PostgresStore
+from observatory.store.row_mapping import write_sql
 from observatory.store.sqlite import SqliteStore
 from tests.contract.analysis import Analyst
-from tests.contract.conftest import House
+from tests.contract.conftest import Harness
 from tests.samples import decision_log
 
 LENGTHS = (*range(1, 40), 60, 120, 250, 499)
@@ -73,8 +73,8 @@ DERIVED: dict[str, Asked] = {
 
 
 @pytest.fixture
-def analyst(house: House) -> Iterator[Analyst]:
-    with Analyst(house) as made:
+def analyst(harness: Harness) -> Iterator[Analyst]:
+    with Analyst(harness) as made:
         yield made
 
 
@@ -87,24 +87,24 @@ class Statements:
             event.listen(store._engine, "before_cursor_execute", self._heard)
             return
         record: PostgresStore = store if isinstance(store, PostgresStore) else store._store
-        spelling = record._spelling
+        spelling = record._compiled_sql
 
         def spelt(statement: Executable) -> Any:
             found = spelling(statement)
             self.texts.add(found[0])
             return found
 
-        patch.setattr(record, "_spelling", spelt)
+        patch.setattr(record, "_compiled_sql", spelt)
 
     def _heard(self, _connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         self.texts.add(statement)
 
 
-def statements_of(house: House, store: Any, asked: Asked, patch: pytest.MonkeyPatch) -> list[int]:
+def statements_of(harness: Harness, store: Any, asked: Asked, patch: pytest.MonkeyPatch) -> list[int]:
     """How many there are after a list of each length."""
     seen, counts = Statements(store, patch), []
     for length in LENGTHS:
-        house.read(asked(store, list(range(1, length + 1))))
+        harness.read(asked(store, list(range(1, length + 1))))
         counts.append(len(seen.texts))
     assert counts[0], "nothing was asked"
     return counts
@@ -112,9 +112,9 @@ def statements_of(house: House, store: Any, asked: Asked, patch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", RECORD)
 def test_a_question_to_the_record_is_as_many_statements_for_one_value_as_for_hundreds_s1200(
-    house: House, name: str, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts = statements_of(house, house.store, RECORD[name], monkeypatch)
+    counts = statements_of(harness, harness.store, RECORD[name], monkeypatch)
     assert counts[-1] <= counts[0] + 1, counts  # a last, shorter query may be another one, once
 
 
@@ -122,15 +122,15 @@ def test_a_question_to_the_record_is_as_many_statements_for_one_value_as_for_hun
 def test_a_question_to_the_derived_store_is_as_many_statements_for_one_value_as_for_hundreds_s1200(
     analyst: Analyst, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts = statements_of(analyst.house, analyst.derived, DERIVED[name], monkeypatch)
+    counts = statements_of(analyst.harness, analyst.derived, DERIVED[name], monkeypatch)
     assert counts[-1] <= counts[0] + 1, counts
 
 
 def test_the_compiled_statements_of_a_store_do_not_grow_with_the_lengths_of_lists_s1200(
-    sqlite_house: House,
+    sqlite_harness: Harness,
 ) -> None:
     """SQLAlchemy keeps what it compiled: one webhook on completed tasks filled a gigabyte of it."""
-    store = sqlite_house.store
+    store = sqlite_harness.store
     assert isinstance(store, SqliteStore)
 
     def kept() -> int:
@@ -138,7 +138,7 @@ def test_the_compiled_statements_of_a_store_do_not_grow_with_the_lengths_of_list
 
     def ask(length: int) -> None:
         for asked in RECORD.values():
-            sqlite_house.read(asked(store, list(range(1, length + 1))))
+            sqlite_harness.read(asked(store, list(range(1, length + 1))))
 
     ask(1)
     ask(499)
@@ -148,17 +148,17 @@ def test_the_compiled_statements_of_a_store_do_not_grow_with_the_lengths_of_list
     assert kept() <= before + 2
 
 
-def test_the_same_rows_are_found_by_a_list_of_any_length_s1200(house: House) -> None:
+def test_the_same_rows_are_found_by_a_list_of_any_length_s1200(harness: Harness) -> None:
     names = [f"agent-{number}" for number in range(120)]
-    house.send(*(decision_log(identity={"agent_id": name}) for name in names))
+    harness.send(*(decision_log(identity={"agent_id": name}) for name in names))
     every = [agent_entity_id(T, name) for name in names]
     for length in (1, 2, 3, 64, 65, 120):
-        found = house.read(house.store.rows(T, "agents", entity_id=every[:length]))
+        found = harness.read(harness.store.rows(T, "agents", entity_id=every[:length]))
         assert {row["agent_id"] for row in found} == set(names[:length])
-    assert house.read(house.store.rows(T, "agents", entity_id=[])) == []
-    heads = house.read(house.store.rows(T, "agents"))
+    assert harness.read(harness.store.rows(T, "agents", entity_id=[])) == []
+    heads = harness.read(harness.store.rows(T, "agents"))
     numbers = sorted(row["agent_no"] for row in heads)
-    found = house.read(house.store.rows(T, "agents", agent_no=numbers[:7]))
+    found = harness.read(harness.store.rows(T, "agents", agent_no=numbers[:7]))
     assert sorted(row["agent_no"] for row in found) == numbers[:7]
 
 
@@ -169,13 +169,13 @@ def test_what_a_batch_reads_and_writes_is_of_few_sizes_s1200() -> None:
     for mark in (lambda number: "?", lambda number: f"${number}"):
         written = set()
         for length in range(1, 1_500, 7):
-            write = Write("job_runs", rows[0], more=tuple(rows[1:length]))
+            write = RowWrite("job_runs", rows[0], more=tuple(rows[1:length]))
             made = list(write_sql(write, mark))
             assert [value for _, values in made for value in values] == [
                 value for row in rows[:length] for value in row.values()
             ]
             written |= {sql for sql, _ in made}
-            update = Write("job_runs", {"state": "done"}, where={"job_id": words(list(range(length)))})
+            update = RowWrite("job_runs", {"state": "done"}, where={"job_id": words(list(range(length)))})
             written |= {sql for sql, _ in write_sql(update, mark)}
         assert len(written) <= 40
     for length in range(1, 1_500):

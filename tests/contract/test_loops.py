@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from observatory.derived.seen import Fold
 from observatory.features.loops import commands as detectors
-from observatory.features.loops.detector import Watch
-from observatory.features.loops.fold import KEPT, SESSION, WATCH, Loops, _push
+from observatory.features.loops.fold import KEPT, SESSION, WATCH, LoopFold, _push
+from observatory.features.loops.second_detector import LoopWatch
 from observatory.features.sessions.fold_lines import SessionLines
 from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.decision_log import DecisionLog
-from observatory.protocol.rulebook import LoopSettings
+from observatory.protocol.tenant_config import LoopSettings
 from observatory.runtime.fold_memory import IDLE_S
-from observatory.runtime.seen import Fold
 from tests.contract.analysis import Analyst
-from tests.contract.conftest import House
+from tests.contract.conftest import Harness
 from tests.contract.test_relay import act, person
 from tests.samples import decision_log
 
@@ -46,86 +46,86 @@ def rows(analyst: Analyst) -> list[tuple[str, str, int]]:
 
 
 @pytest.mark.req(53, 85)
-def test_a_loop_is_found_when_it_begins_and_when_it_ends(house: House) -> None:
+def test_a_loop_is_found_when_it_begins_and_when_it_ends(harness: Harness) -> None:
     """S192, S194, S196: names the sub-detector, holds no payload text, and looks per agent."""
     for number in range(8):
-        house.send(log(number), log(number, "beta", tool_input=f'{{"path": "{number}"}}', status="success"))
-    with Analyst(house) as analyst:
+        harness.send(log(number), log(number, "beta", tool_input=f'{{"path": "{number}"}}', status="success"))
+    with Analyst(harness) as analyst:
         analyst.catch_up()
         assert found(analyst) == [("loop_detected", "alpha")]
         (row,) = analyst.table("insight_findings")
         body = json.loads(row["body"])
         assert body["detector"] == "fingerprint" and body["period"] == 1 and body["tool"] == "fetch"
         assert "swordfish" not in row["body"] and "/rates" not in row["body"]
-        house.send(log(8, status="success", tool_output_summary="1.08"))
+        harness.send(log(8, status="success", tool_output_summary="1.08"))
         analyst.catch_up()
         assert found(analyst) == [("loop_detected", "alpha"), ("loop_ended", "alpha")]
 
 
 @pytest.mark.parametrize("page", [1, 3, 500])
-def test_whoever_stops_and_starts_again_finds_the_same(house: House, page: int) -> None:
+def test_whoever_stops_and_starts_again_finds_the_same(harness: Harness, page: int) -> None:
     """S196: each round is a process of its own, in pages of any size."""
-    with Analyst(house) as analyst:
+    with Analyst(harness) as analyst:
         for number in range(17):
-            house.send(
+            harness.send(
                 log(number), log(number, "beta", tool_input=f'{{"path": "{number}"}}', status="success")
             )
             if number == 9:
-                house.send(log(90, status="success", tool_output_summary="1.08"))
+                harness.send(log(90, status="success", tool_output_summary="1.08"))
             analyst.catch_up(page)
-        told = rows(analyst)
-        assert [kind for kind, _, _ in told] == ["loop_detected", "loop_ended", "loop_detected"]
-        house.read(analyst.derived.restart(HOME_TENANT))
+        received = rows(analyst)
+        assert [kind for kind, _, _ in received] == ["loop_detected", "loop_ended", "loop_detected"]
+        harness.read(analyst.derived.restart(HOME_TENANT))
         analyst.catch_up()
-        assert rows(analyst)[-len(told) :] == told  # a finding's number only grows
+        assert rows(analyst)[-len(received) :] == received  # a finding's number only grows
 
 
-def test_a_child_that_is_new_to_the_session_is_progress(house: House) -> None:
+def test_a_child_that_is_new_to_the_session_is_progress(harness: Harness) -> None:
     """S193: whoever sets others to work with the same words each time is not stuck."""
     same = {"tool_call": "delegate", "tool_input": '{"task": "read"}', "status": "success"}
-    with Analyst(house) as analyst:
+    with Analyst(harness) as analyst:
         for number in range(9):
-            house.send(log(number, "boss", **same, tool_output_summary="accepted"))
-            house.send(log(0, f"worker-{number}", parent=f"boss-{number}"))
+            harness.send(log(number, "boss", **same, tool_output_summary="accepted"))
+            harness.send(log(0, f"worker-{number}", parent=f"boss-{number}"))
             analyst.catch_up()
         assert found(analyst) == []
 
 
-def test_the_operators_knob_reaches_the_detector(house: House) -> None:
+def test_the_operators_knob_reaches_the_detector(harness: Harness) -> None:
     """S195: a tool on the allow-list is left alone; the setting is read at run time."""
     knob = {"loops": {"polling_tools": ["fetch"]}}
-    act(house, detectors.change(person(house), knob, house.now()))
-    with Analyst(house) as analyst:
+    act(harness, detectors.change(person(harness), knob, harness.now()))
+    with Analyst(harness) as analyst:
         for number in range(8):
-            house.send(log(number))
+            harness.send(log(number))
         analyst.catch_up()
         assert found(analyst) == []
 
 
 def test_memory_is_bounded_and_what_was_dropped_is_read_again(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S196: with room for one agent only, three that go round are found all the same."""
     monkeypatch.setattr("observatory.features.loops.fold.KEPT", 1)
     monkeypatch.setattr("observatory.features.loops.fold.KNOWN", 1)
-    with Analyst(house) as analyst:
-        fold = Loops(analyst.derived, house.store)
+    with Analyst(harness) as analyst:
+        fold = LoopFold(analyst.derived, harness.store)
         for number in range(6):
             for agent in ("alpha", "beta", "gamma"):
-                house.send(log(number, agent))
-                analyst.catch_up(folds=[SessionLines(analyst.derived), fold])
+                harness.send(log(number, agent))
+                analyst.catch_up(folds=[SessionLines(analyst.derived, analyst.derived), fold])
         assert sorted(found(analyst)) == [("loop_detected", name) for name in ("alpha", "beta", "gamma")]
         assert len(fold._watches) <= 1 and len(fold._crowds) <= 1
 
 
-def test_what_is_counted_as_kept_is_what_is_kept(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_counted_as_kept_is_what_is_kept(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """S196: steps are counted, not agents, for a long watch weighs as much as many short ones."""
     monkeypatch.setattr("observatory.features.loops.fold.KEPT", 60)
-    with Analyst(house) as analyst:
-        fold = Loops(analyst.derived, house.store)
+    with Analyst(harness) as analyst:
+        fold = LoopFold(analyst.derived, harness.store)
         for number in range(24):
-            house.send(log(number), log(number, f"agent-{number}", tool_input=f"page {number}"))
-            analyst.catch_up(3, folds=[SessionLines(analyst.derived), fold])
+            harness.send(log(number), log(number, f"agent-{number}", tool_input=f"page {number}"))
+            analyst.catch_up(3, folds=[SessionLines(analyst.derived, analyst.derived), fold])
             assert fold._kept == sum(len(one) + WATCH for one in fold._watches.values())
             assert fold._known == sum(len(one) + SESSION for one in fold._crowds.values())
         assert len(fold._watches) > 5, "of the short ones many fit"
@@ -156,29 +156,29 @@ def test_what_the_detector_keeps_takes_the_memory_that_its_bound_says_s1201() ->
 
 
 def test_the_detector_forgets_sessions_that_fell_silent_and_knows_them_when_they_go_on_s1201(
-    house: House,
+    harness: Harness,
 ) -> None:
     clock = Ticking()
-    with Analyst(house) as analyst:
-        fold = Loops(analyst.derived, house.store, clock)
-        folds: list[Fold] = [SessionLines(analyst.derived), fold]
+    with Analyst(harness) as analyst:
+        fold = LoopFold(analyst.derived, harness.store, clock)
+        folds: list[Fold] = [SessionLines(analyst.derived, analyst.derived), fold]
         for number in range(5):
-            house.send(log(number))
+            harness.send(log(number))
         analyst.catch_up(folds=folds)
         assert len(fold._watches) == len(fold._crowds) == 1
         for _ in range(2):
             clock.now += IDLE_S
-            house.send(decision_log(meta={"session_id": "another"}))
+            harness.send(decision_log(meta={"session_id": "another"}))
             analyst.catch_up(folds=folds)
         assert [key[1] for key in fold._watches] == [key[1] for key in fold._crowds] == ["another"]
         assert fold._kept == len(next(iter(fold._watches.values()))) + WATCH
-        house.send(log(5))
+        harness.send(log(5))
         analyst.catch_up(folds=folds)
         assert ("loop_detected", "alpha") in found(analyst), "the six rounds are one loop"
 
 
-def kept_of(logs: list[list[DecisionLog]]) -> list[Watch]:
-    watches = [Watch() for _ in logs]
+def kept_of(logs: list[list[DecisionLog]]) -> list[LoopWatch]:
+    watches = [LoopWatch() for _ in logs]
     for watch, steps in zip(watches, logs, strict=True):
         for seq, step in enumerate(steps):
             _push(watch, seq, step, None, LoopSettings())

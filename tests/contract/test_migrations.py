@@ -12,36 +12,36 @@ import pytest
 from observatory.errors import StartupError
 from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.identity import mint
-from observatory.store.migrate import REVISIONS, migrate
+from observatory.store.migrations.migrate import REVISIONS, migrate
 from tests.contract import postgres
-from tests.contract.conftest import House, PostgresHouse, SqliteHouse
+from tests.contract.conftest import Harness, PostgresHarness, SqliteHarness
 from tests.samples import decision_log
 
 HEAD = REVISIONS[-1]  # their order is the one they were made in, not that of their names
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def bare(request: pytest.FixtureRequest, tmp_path: Path) -> House:
+def bare(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
     """A house over a database nobody has touched yet; not opened."""
     if request.param == "sqlite":
-        return SqliteHouse(tmp_path / "data" / "observatory.db")
-    return PostgresHouse(request.getfixturevalue("empty_pg"))
+        return SqliteHarness(tmp_path / "data" / "observatory.db")
+    return PostgresHarness(request.getfixturevalue("empty_pg"))
 
 
-def revision(house: House) -> Any:
-    return house.sql("SELECT version_num FROM alembic_version")[0][0]
+def revision(harness: Harness) -> Any:
+    return harness.sql("SELECT version_num FROM alembic_version")[0][0]
 
 
-def write(house: House, statement: str) -> None:
+def write(harness: Harness, statement: str) -> None:
     """Past the store, with the operator's rights."""
-    if isinstance(house, SqliteHouse):
-        house.path.parent.mkdir(parents=True, exist_ok=True)
-        house.sql(statement)
+    if isinstance(harness, SqliteHarness):
+        harness.path.parent.mkdir(parents=True, exist_ok=True)
+        harness.sql(statement)
     else:
-        postgres.execute(house.url, statement)
+        postgres.execute(harness.url, statement)
 
 
-def test_a_fresh_database_becomes_a_house_and_a_second_look_changes_nothing(bare: House) -> None:
+def test_a_fresh_database_becomes_a_house_and_a_second_look_changes_nothing(bare: Harness) -> None:
     assert migrate(bare.url)[0] is None
     assert revision(bare) == HEAD
     assert migrate(bare.url) == (HEAD, None)
@@ -51,22 +51,22 @@ def test_a_fresh_database_becomes_a_house_and_a_second_look_changes_nothing(bare
     bare.end()
 
 
-def test_a_house_of_the_first_version_keeps_its_rows_and_gets_the_law_s72(bare: House) -> None:
+def test_a_house_of_the_first_version_keeps_its_rows_and_gets_the_law_s72(bare: Harness) -> None:
     migrate(bare.url, "0001")
     assert revision(bare) == "0001"
     write(bare, "INSERT INTO tenants (tenant_id, display_name, created_ns) VALUES ('tnt_old', 'Old', 1)")
     present, copy = migrate(bare.url)
     assert (present, revision(bare)) == ("0001", HEAD)
     assert bare.sql("SELECT tenant_id FROM tenants") == [("tnt_old",)]
-    if isinstance(bare, SqliteHouse):
+    if isinstance(bare, SqliteHarness):
         assert copy == bare.path.with_name("observatory.db.before-0001")
-        kept = SqliteHouse(copy)
+        kept = SqliteHarness(copy)
         assert revision(kept) == "0001"
         assert kept.sql("SELECT tenant_id FROM tenants") == [("tnt_old",)]
         assert copy.stat().st_mode == bare.path.stat().st_mode
 
 
-def test_a_verification_of_before_is_made_again_where_no_seal_stands_s619(bare: House) -> None:
+def test_a_verification_of_before_is_made_again_where_no_seal_stands_s619(bare: Harness) -> None:
     """S619: it has no event that could be named; under a seal, and of all else, nothing is touched."""
     migrate(bare.url, "0012")
     write(bare, "INSERT INTO tenants (tenant_id, display_name, created_ns) VALUES ('tnt_old', 'Old', 1)")
@@ -83,7 +83,7 @@ def test_a_verification_of_before_is_made_again_where_no_seal_stands_s619(bare: 
     assert [tuple(row) for row in found] == [("ses_open", "i", None), ("ses_sealed", "i", 2)]
 
 
-def test_a_reminder_of_before_learns_which_message_asked_for_it_s791(bare: House) -> None:
+def test_a_reminder_of_before_learns_which_message_asked_for_it_s791(bare: Harness) -> None:
     """S791: by its id, with its runs and letters; where that message was shredded, what it carries goes."""
     migrate(bare.url, "0013")
     write(bare, "INSERT INTO tenants (tenant_id, display_name, created_ns) VALUES ('tnt_old', 'Old', 1)")
@@ -114,7 +114,7 @@ def test_a_reminder_of_before_learns_which_message_asked_for_it_s791(bare: House
             f"reason, preview, state, created_ns) VALUES ('tnt_old', 'dlt_{job_id}', 'job', '{job_id}', 'n', "
             "'s', 'r', 'words', 'dead', 1)",
         )
-    if isinstance(bare, SqliteHouse):
+    if isinstance(bare, SqliteHarness):
         write(bare, f"INSERT INTO payloads (key, shredded_by) VALUES ({3 << 40 | 7}, 8)")
     else:
         write(bare, "INSERT INTO payloads (tenant_id, sequence_number, shredded_by) VALUES ('tnt_old', 7, 8)")
@@ -125,13 +125,13 @@ def test_a_reminder_of_before_learns_which_message_asked_for_it_s791(bare: House
         assert "words" not in found.pop(7) and set(found.values()) == {"words"}, table
 
 
-def test_a_failure_in_the_middle_leaves_the_old_schema_whole(bare: House) -> None:
+def test_a_failure_in_the_middle_leaves_the_old_schema_whole(bare: Harness) -> None:
     migrate(bare.url, "0001")
     table = bare.trail
     write(bare, f"CREATE INDEX {table}_severe ON {table} (tenant_{'no' if table == 'audit_log' else 'id'})")
     catalogue = (
         "SELECT name FROM sqlite_master ORDER BY 1"
-        if isinstance(bare, SqliteHouse)
+        if isinstance(bare, SqliteHarness)
         else "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1"
     )
     before = bare.sql(catalogue)
@@ -144,7 +144,7 @@ def test_a_failure_in_the_middle_leaves_the_old_schema_whole(bare: House) -> Non
     assert revision(bare) == HEAD
 
 
-def test_a_newer_database_is_refused_s72(bare: House) -> None:
+def test_a_newer_database_is_refused_s72(bare: Harness) -> None:
     migrate(bare.url)
     write(bare, "UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(StartupError, match="newer Observatory"):
@@ -152,7 +152,7 @@ def test_a_newer_database_is_refused_s72(bare: House) -> None:
     assert revision(bare) == "9999"
 
 
-def test_a_database_of_another_program_is_refused_and_left_as_it_was(bare: House) -> None:
+def test_a_database_of_another_program_is_refused_and_left_as_it_was(bare: Harness) -> None:
     write(bare, "CREATE TABLE orders (id INTEGER)")
     with pytest.raises(StartupError, match="another program"):
         migrate(bare.url)
@@ -164,7 +164,7 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_was(bare: House
     ("mark", "sentence"), [("moved_to", "was moved to elsewhere"), ("copying", "never finished")]
 )
 def test_a_database_that_was_moved_or_half_copied_is_refused_s72(
-    bare: House, mark: str, sentence: str
+    bare: Harness, mark: str, sentence: str
 ) -> None:
     migrate(bare.url)
     write(bare, f"INSERT INTO house (name, value) VALUES ('{mark}', 'elsewhere')")
@@ -172,8 +172,10 @@ def test_a_database_that_was_moved_or_half_copied_is_refused_s72(
         migrate(bare.url)
 
 
-def test_two_programs_starting_at_once_migrate_once(bare: House) -> None:
-    program = "import sys; from observatory.store.migrate import migrate; print(migrate(sys.argv[1])[0])"
+def test_two_programs_starting_at_once_migrate_once(bare: Harness) -> None:
+    program = (
+        "import sys; from observatory.store.migrations.migrate import migrate; print(migrate(sys.argv[1])[0])"
+    )
     running = [
         subprocess.Popen([sys.executable, "-c", program, bare.url], stdout=subprocess.PIPE, text=True)
         for _ in range(3)
@@ -195,9 +197,9 @@ def test_a_server_that_is_away_is_refused_with_a_sentence() -> None:
         migrate("postgresql://nobody@/none?host=/tmp/no-such-folder")
 
 
-def test_a_migrated_house_has_every_table_and_column_the_store_names(house: House) -> None:
+def test_a_migrated_house_has_every_table_and_column_the_store_names(harness: Harness) -> None:
     from observatory.store import tables
 
-    own = tables.SQLITE if isinstance(house, SqliteHouse) else tables.POSTGRES
+    own = tables.SQLITE if isinstance(harness, SqliteHarness) else tables.POSTGRES
     for table in (*tables.SHARED.tables.values(), *own.tables.values()):
-        house.sql(f"SELECT {', '.join(column.name for column in table.c)} FROM {table.name}")
+        harness.sql(f"SELECT {', '.join(column.name for column in table.c)} FROM {table.name}")

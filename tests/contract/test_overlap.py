@@ -17,18 +17,20 @@ import pytest
 
 from observatory.errors import NotDurable, StatementFailed
 from observatory.features.access import commands as access
+from observatory.features.registry.commands_versions import change_versions
 from observatory.ledger.chain import verify_chain
-from observatory.pipeline import lane
-from observatory.pipeline.committer import Committer
-from observatory.pipeline.pipeline import Batch
-from observatory.pipeline.ports import Finished
-from observatory.pipeline.state import HOME_TENANT, Memory, Submission, Verdict, Wants
+from observatory.pipeline.commit import lane
+from observatory.pipeline.commit.committer import Committer
+from observatory.pipeline.pipeline import PipelineBatch
+from observatory.pipeline.ports import PreparedBatch
+from observatory.pipeline.state import HOME_TENANT, BatchState, ReadSet, Submission, SubmissionResult
 from observatory.protocol.versions import VersionEntry
-from tests.contract.conftest import OTHER_TENANT, SERVICE, House
+from observatory.stages import WRITE_PATH
+from tests.contract.conftest import OTHER_TENANT, SERVICE, Harness
 from tests.samples import decision_log
 
 WAIT_S = 5
-Answer = asyncio.Future[list[Verdict]]
+Answer = asyncio.Future[list[SubmissionResult]]
 
 
 def log(session: str, agent: str = "worker", step: str | None = None) -> dict[str, Any]:
@@ -42,8 +44,8 @@ def log(session: str, agent: str = "worker", step: str | None = None) -> dict[st
 class Doors:
     """The store with doors: `write` waits before its own, and `before` and `instead` happen there once."""
 
-    def __init__(self, house: House) -> None:
-        self._house, self._store = house, house.store
+    def __init__(self, harness: Harness) -> None:
+        self._harness, self._store = harness, harness.store
         self.open = threading.Event()
         self.at_door = threading.Semaphore(0)
         self.looked = threading.Semaphore(0)
@@ -58,13 +60,13 @@ class Doors:
         return getattr(self._store, name)
 
     def look(
-        self, number: int, tenant_id: str, wants: Wants, known: Memory | None, is_pending: bool
-    ) -> Memory | None:
+        self, number: int, tenant_id: str, read_set: ReadSet, known: BatchState | None, is_pending: bool
+    ) -> BatchState | None:
         if self.refuse_look:
             raise NotDurable("nothing can be read")
         self.followed += is_pending
         try:
-            return self._store.look(number, tenant_id, wants, known, is_pending)
+            return self._store.look(number, tenant_id, read_set, known, is_pending)
         finally:
             self.looked.release()
 
@@ -72,7 +74,7 @@ class Doors:
         self.locked += 1
         return self._store.transact(number, unit)
 
-    def write(self, number: int, batch: Finished, then: Callable[[Any], None] | None = None) -> bool:
+    def write(self, number: int, batch: PreparedBatch, then: Callable[[Any], None] | None = None) -> bool:
         self.at_door.release()
         assert self.open.wait(WAIT_S)
         before, self.before = self.before, None
@@ -88,10 +90,16 @@ class Doors:
 class Play:
     """A committer at work on the house, and the doors between its threads."""
 
-    def __init__(self, house: House) -> None:
-        self.house, self.doors = house, Doors(house)
+    def __init__(self, harness: Harness) -> None:
+        self.harness, self.doors = harness, Doors(harness)
         self.committer = Committer(
-            self.doors, SERVICE, lambda notice: None, max_messages=1000, max_bytes=1 << 24, batch_size=100
+            self.doors,
+            WRITE_PATH,
+            SERVICE,
+            lambda notice: None,
+            max_messages=1000,
+            max_bytes=1 << 24,
+            batch_size=100,
         )
 
     def run(self, scene: Callable[[], Awaitable[None]]) -> None:
@@ -103,10 +111,10 @@ class Play:
                 self.doors.open.set()
                 await self.committer.stop()
 
-        self.house.read(whole())
+        self.harness.read(whole())
 
     def send(self, *bodies: dict[str, Any], tenant_id: str = HOME_TENANT) -> Answer:
-        return self.hand_in(*(self.house.arrival(body, tenant_id) for body in bodies), tenant_id=tenant_id)
+        return self.hand_in(*(self.harness.arrival(body, tenant_id) for body in bodies), tenant_id=tenant_id)
 
     def hand_in(self, *items: Submission, tenant_id: str = HOME_TENANT) -> Answer:
         return self.committer.enqueue(tenant_id, items)
@@ -129,37 +137,37 @@ class Play:
 
 
 @pytest.fixture
-def play(house: House, monkeypatch: pytest.MonkeyPatch) -> Play:
-    monkeypatch.setattr(lane, "WORTH", 1)
-    house.send(log(str(uuid.uuid4())))  # its version is noted: the first to send it writes a rare row
-    return Play(house)
+def play(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> Play:
+    monkeypatch.setattr(lane, "MIN_BATCH", 1)
+    harness.send(log(str(uuid.uuid4())))  # its version is noted: the first to send it writes a rare row
+    return Play(harness)
 
 
-def codes(verdicts: list[Verdict]) -> list[int]:
+def codes(verdicts: list[SubmissionResult]) -> list[int]:
     return [verdict.code for verdict in verdicts]
 
 
-def numbers(*answers: list[Verdict]) -> list[int]:
+def numbers(*answers: list[SubmissionResult]) -> list[int]:
     return [verdict.answer.sequence_number for answer in answers for verdict in answer if verdict.code == 202]
 
 
-def assert_true(house: House, *sessions: str) -> None:
+def assert_true(harness: Harness, *sessions: str) -> None:
     """The chain is dense and unbroken, no step is there twice, and the counters are those of the messages."""
-    events = [msgspec.json.decode(event.record) for event in house.trail_of()]
+    events = [msgspec.json.decode(event.record) for event in harness.trail_of()]
     assert verify_chain(events) == (True, None)
     assert [event["hash_chain"]["sequence_number"] for event in events] == list(range(1, len(events) + 1))
-    head = house.read(house.store.head(HOME_TENANT))
+    head = harness.read(harness.store.head(HOME_TENANT))
     assert head == (len(events), events[-1]["hash_chain"]["event_hash"])
-    assert house.sql("SELECT dedupe FROM messages GROUP BY dedupe HAVING count(*) > 1") == []
+    assert harness.sql("SELECT dedupe FROM messages GROUP BY dedupe HAVING count(*) > 1") == []
     for session in sessions:
-        (row,) = house.read(house.store.rows(HOME_TENANT, "sessions", session_id=session))
-        sent = house.sql(f"SELECT count(*) FROM messages WHERE session_no = {row['session_no']}")[0][0]
-        members = house.read(house.store.rows(HOME_TENANT, "members", session_no=row["session_no"]))
+        (row,) = harness.read(harness.store.rows(HOME_TENANT, "sessions", session_id=session))
+        sent = harness.sql(f"SELECT count(*) FROM messages WHERE session_no = {row['session_no']}")[0][0]
+        members = harness.read(harness.store.rows(HOME_TENANT, "members", session_no=row["session_no"]))
         assert row["messages"] == sent == sum(member["messages"] for member in members)
-    if house.read(house.store.head(OTHER_TENANT))[0]:
+    if harness.read(harness.store.head(OTHER_TENANT))[0]:
         return
-    agents = house.read(house.store.rows(HOME_TENANT, "agents"))
-    assert sum(agent["messages"] for agent in agents) == house.sql("SELECT count(*) FROM messages")[0][0]
+    agents = harness.read(harness.store.rows(HOME_TENANT, "agents"))
+    assert sum(agent["messages"] for agent in agents) == harness.sql("SELECT count(*) FROM messages")[0][0]
 
 
 def test_a_batch_is_thought_about_while_the_one_before_is_written(play: Play) -> None:
@@ -175,7 +183,7 @@ def test_a_batch_is_thought_about_while_the_one_before_is_written(play: Play) ->
 
     play.run(scene)
     assert play.doors.followed == 1 and play.doors.outcomes == [True, True]
-    assert_true(play.house, session)
+    assert_true(play.harness, session)
 
 
 @pytest.mark.parametrize(
@@ -201,34 +209,36 @@ def test_a_batch_that_fails_takes_what_was_foreseen_from_it_along(
 
     play.run(scene)
     assert play.doors.outcomes[-1:] == [True], "foresight is taken up again"
-    assert_true(play.house, session)
+    assert_true(play.harness, session)
 
 
 def test_a_culprit_is_found_and_spares_the_batch_behind_it(play: Play) -> None:
     """S26: a row no database can hold, met only when it is written."""
     session = str(uuid.uuid4())
-    poison = play.house.arrival(log(session))
+    poison = play.harness.arrival(log(session))
     poison.received_ns = 1 << 70  # beyond what a column holds
 
     async def scene() -> None:
-        one = play.hand_in(play.house.arrival(log(session)), poison, play.house.arrival(log(session)))
+        one = play.hand_in(play.harness.arrival(log(session)), poison, play.harness.arrival(log(session)))
         two = play.send(log(session))
         play.doors.open.set()
         assert codes(await one) == [202, 422, 202]
         assert codes(await two) == [202]
 
     play.run(scene)
-    assert_true(play.house, session)
+    assert_true(play.harness, session)
 
 
 @pytest.mark.parametrize("followers", [0, 1])
 def test_a_head_moved_by_somebody_else_makes_it_think_again(play: Play, followers: int) -> None:
     """S41: another gateway appends to the same session between the thinking and the writing."""
-    house, session = play.house, str(uuid.uuid4())
+    harness, session = play.harness, str(uuid.uuid4())
 
     def foreign() -> None:
-        other = house.build()
-        batch = Batch(SERVICE, HOME_TENANT, [house.arrival(log(session, "stranger"))], house.now())
+        other = harness.build()
+        batch = PipelineBatch(
+            WRITE_PATH, SERVICE, HOME_TENANT, [harness.arrival(log(session, "stranger"))], harness.now()
+        )
         verdicts, _ = other.transact(other.lane(HOME_TENANT), lambda tx: batch.run(tx, None))
         assert codes(verdicts) == [202]
         other.close_lane(other.lane(HOME_TENANT))
@@ -249,13 +259,13 @@ def test_a_head_moved_by_somebody_else_makes_it_think_again(play: Play, follower
 
     play.run(scene)
     assert play.doors.outcomes == [False]
-    assert_true(house, session)
-    assert house.sql("SELECT count(*) FROM messages") == [(5 + followers,)]
+    assert_true(harness, session)
+    assert harness.sql("SELECT count(*) FROM messages") == [(5 + followers,)]
 
 
 def test_an_act_counts_for_the_message_behind_it(play: Play) -> None:
     """S50: nothing is thought about past a rare row; the retired version is refused at once."""
-    house, session = play.house, str(uuid.uuid4())
+    harness, session = play.harness, str(uuid.uuid4())
     body, behind = log(session), log(session)
     version, kind = body["identity"]["capability_version"], body["identity"]["agent_type"]
     entry = VersionEntry(agent_type=kind, version=version, status="retired")
@@ -263,7 +273,7 @@ def test_an_act_counts_for_the_message_behind_it(play: Play) -> None:
     async def scene() -> None:
         one = play.send(body)
         assert await asyncio.to_thread(play.doors.at_door.acquire, timeout=WAIT_S)
-        act = play.hand_in(access.put_versions(house.admin(), kind, [entry], house.now()))
+        act = play.hand_in(change_versions(harness.admin(), kind, [entry], harness.now()))
         two = play.send(behind)
         play.doors.open.set()
         assert codes(await one) == [202] and codes(await act) == [200]
@@ -271,28 +281,28 @@ def test_an_act_counts_for_the_message_behind_it(play: Play) -> None:
         assert codes(await two) == [422] and codes(await three) == [422]
 
     play.run(scene)
-    assert_true(house, session)
+    assert_true(harness, session)
 
 
 def test_a_revoked_key_is_gone_for_the_batch_behind(play: Play) -> None:
     """S12"""
-    house, session = play.house, str(uuid.uuid4())
+    harness, session = play.harness, str(uuid.uuid4())
     row: dict[str, Any] = {"tenant_id": HOME_TENANT, "role": "admin", "scopes": "[]", "user_id": None}
     row |= {"agent_id": None, "label": "", "created_ns": 1, "created_by": "usr_1"}
     row |= {"key_id": "key_admin", "public_id": "p", "key_hash": b"h"}
-    house.submit(access.create_key(house.admin(), row, house.now()))
+    harness.submit(access.create_key(harness.admin(), row, harness.now()))
 
     async def scene() -> None:
         one = play.send(log(session))
         assert await asyncio.to_thread(play.doors.at_door.acquire, timeout=WAIT_S)
-        act = play.hand_in(access.revoke_key(house.admin(), "key_admin", house.now()))
+        act = play.hand_in(access.revoke_key(harness.admin(), "key_admin", harness.now()))
         two = play.send(log(session))
         play.doors.open.set()
         assert codes(await one) == [202] and codes(await act) == [200]
         assert codes(await two) == [401]
 
     play.run(scene)
-    assert_true(house, session)
+    assert_true(harness, session)
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -302,7 +312,7 @@ def test_a_repeat_in_the_batch_behind_is_answered_as_the_first(play: Play, fails
     same = log(session)
 
     async def scene() -> None:
-        again = [play.house.arrival(same) for _ in range(2)]
+        again = [play.harness.arrival(same) for _ in range(2)]
         one = play.hand_in(again[0])
         assert await asyncio.to_thread(play.doors.at_door.acquire, timeout=WAIT_S)
         assert await asyncio.to_thread(play.doors.looked.acquire, timeout=WAIT_S)
@@ -317,8 +327,8 @@ def test_a_repeat_in_the_batch_behind_is_answered_as_the_first(play: Play, fails
 
     play.run(scene)
     assert play.doors.followed == 1
-    assert play.house.sql("SELECT count(*) FROM messages") == [(2,)]
-    assert_true(play.house, session)
+    assert play.harness.sql("SELECT count(*) FROM messages") == [(2,)]
+    assert_true(play.harness, session)
 
 
 def test_what_comes_while_a_batch_is_written_joins_the_one_behind(play: Play) -> None:
@@ -338,12 +348,12 @@ def test_what_comes_while_a_batch_is_written_joins_the_one_behind(play: Play) ->
 
     play.run(scene)
     assert play.doors.outcomes == [True, True], "one transaction for all that came meanwhile"
-    assert_true(play.house, session)
+    assert_true(play.harness, session)
 
 
 def test_tenants_do_not_foresee_each_other(play: Play) -> None:
-    house, session = play.house, str(uuid.uuid4())
-    house.create_tenant(OTHER_TENANT)
+    harness, session = play.harness, str(uuid.uuid4())
+    harness.create_tenant(OTHER_TENANT)
 
     async def scene() -> None:
         one = play.send(log(session))
@@ -356,8 +366,8 @@ def test_tenants_do_not_foresee_each_other(play: Play) -> None:
 
     play.run(scene)
     assert play.doors.followed == 0
-    assert house.read(house.store.head(OTHER_TENANT))[0] > 1
-    assert_true(house, session)
+    assert harness.read(harness.store.head(OTHER_TENANT))[0] > 1
+    assert_true(harness, session)
 
 
 def test_what_cannot_be_read_ahead_is_run_under_the_lock(play: Play) -> None:
@@ -370,7 +380,7 @@ def test_what_cannot_be_read_ahead_is_run_under_the_lock(play: Play) -> None:
 
     play.run(scene)
     assert play.doors.outcomes == []
-    assert_true(play.house, session)
+    assert_true(play.harness, session)
 
 
 @pytest.mark.parametrize("kept", [20_000, 3])
@@ -378,8 +388,8 @@ def test_many_batches_leave_what_one_by_one_would(
     play: Play, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
     """However much may be kept between them; every third message is a repeat."""
-    monkeypatch.setattr("observatory.pipeline.state.KEPT_ROWS", kept)
-    monkeypatch.setattr(lane, "STRIDE", 7)
+    monkeypatch.setattr("observatory.pipeline.state.MAX_CACHED_ROWS", kept)
+    monkeypatch.setattr(lane, "CHUNK_SIZE", 7)
     sessions = [str(uuid.uuid4()) for _ in range(5)]
     bodies = [log(sessions[n % 5], f"agent-{n % 3}") for n in range(120)]
     for n in range(5, 120, 3):
@@ -398,4 +408,4 @@ def test_many_batches_leave_what_one_by_one_would(
 
     play.run(scene)
     assert all(play.doors.outcomes)
-    assert_true(play.house, *sessions)
+    assert_true(play.harness, *sessions)

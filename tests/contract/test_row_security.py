@@ -7,30 +7,31 @@ import asyncio
 import asyncpg
 import pytest
 
+from observatory.derived.tables import DERIVED
 from observatory.errors import StartupError, StatementFailed
-from observatory.pipeline.rows import Write
-from observatory.pipeline.state import HOME_TENANT, Act
+from observatory.pipeline.rows import RowWrite
+from observatory.pipeline.state import HOME_TENANT, Command
 from observatory.store import tables
-from observatory.store.derived_tables import DERIVED
-from observatory.store.migrate import migrate
-from observatory.store.postgres import ROLE, PostgresStore
+from observatory.store.migrations.migrate import migrate
+from observatory.store.postgres import ROLE
+from observatory.stores import postgres_record
 from tests.contract import postgres
-from tests.contract.conftest import OTHER_TENANT, PostgresHouse, writing
+from tests.contract.conftest import OTHER_TENANT, PostgresHarness, writing
 from tests.samples import decision_log
 
 TENANT_TABLES = (*tables.OWNED, *tables.BIG)
 
 
-def test_postgres_refuses_an_act_that_writes_into_another_tenant(pg_house: PostgresHouse) -> None:
-    pg_house.create_tenant(OTHER_TENANT)
+def test_postgres_refuses_an_act_that_writes_into_another_tenant(pg_harness: PostgresHarness) -> None:
+    pg_harness.create_tenant(OTHER_TENANT)
     row = {"tenant_id": OTHER_TENANT, "user_id": "usr_x", "name": "x", "display_name": "X", "role": "admin"}
-    act = Act(pg_house.admin(), pg_house.now(), writing(Write("users", row | {"created_ns": 1})))
+    act = Command(pg_harness.admin(), pg_harness.now(), writing(RowWrite("users", row | {"created_ns": 1})))
     with pytest.raises(StatementFailed):
-        pg_house.submit(act)
-    rename = Write("tenants", {"display_name": "stolen"}, {"tenant_id": OTHER_TENANT})
+        pg_harness.submit(act)
+    rename = RowWrite("tenants", {"display_name": "stolen"}, {"tenant_id": OTHER_TENANT})
     with pytest.raises(StatementFailed):
-        pg_house.submit(Act(pg_house.admin(), pg_house.now(), writing(rename)))
-    assert pg_house.sql("SELECT count(*) FROM users") == [(0,)]
+        pg_harness.submit(Command(pg_harness.admin(), pg_harness.now(), writing(rename)))
+    assert pg_harness.sql("SELECT count(*) FROM users") == [(0,)]
 
 
 def test_every_table_with_a_tenant_is_under_forced_row_level_security_s71(pg_url: str) -> None:
@@ -57,13 +58,13 @@ def test_the_working_role_may_not_log_in_owns_nothing_and_passes_no_policy_s71(p
     assert postgres.ask(pg_url, owned, ROLE) == [(0,)]
 
 
-def test_a_forgotten_tenant_is_an_error_and_an_unknown_one_sees_nothing(pg_house: PostgresHouse) -> None:
-    pg_house.send(decision_log())
+def test_a_forgotten_tenant_is_an_error_and_an_unknown_one_sees_nothing(pg_harness: PostgresHarness) -> None:
+    pg_harness.send(decision_log())
     for table in TENANT_TABLES:
         ask = f"SELECT count(*) FROM {table}"
         with pytest.raises(asyncpg.PostgresError, match=r"app\.tenant"):
-            postgres.ask(pg_house.url, ask, role=ROLE, tenant=None)
-        assert postgres.ask(pg_house.url, ask, role=ROLE, tenant="tnt_nobody") == [(0,)]
+            postgres.ask(pg_harness.url, ask, role=ROLE, tenant=None)
+        assert postgres.ask(pg_harness.url, ask, role=ROLE, tenant="tnt_nobody") == [(0,)]
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM {}", "TRUNCATE {}", "ALTER TABLE {} DISABLE TRIGGER ALL"])
@@ -75,7 +76,7 @@ def test_the_working_role_may_neither_delete_nor_disarm(pg_url: str, statement: 
 
 def refused(url: str) -> str:
     async def start() -> None:
-        store = PostgresStore(url)
+        store = postgres_record(url)
         try:
             await store.start()
         finally:
@@ -106,13 +107,13 @@ def test_a_server_that_is_not_there_is_refused_with_a_sentence() -> None:
 
 def test_an_owner_without_other_rights_runs_the_whole_house(owned_pg: str) -> None:
     migrate(owned_pg)
-    house = PostgresHouse(owned_pg)
-    house.open()
+    harness = PostgresHarness(owned_pg)
+    harness.open()
     for tenant_id in (HOME_TENANT, OTHER_TENANT):
-        house.create_tenant(tenant_id)
-        assert house.send(decision_log(), tenant_id=tenant_id)[0].code == 202
+        harness.create_tenant(tenant_id)
+        assert harness.send(decision_log(), tenant_id=tenant_id)[0].code == 202
     # Forced: even the owner sees only the tenant it names.
     assert postgres.ask(owned_pg, "SELECT DISTINCT tenant_id FROM messages", tenant=OTHER_TENANT) == [
         (OTHER_TENANT,)
     ]
-    house.end()
+    harness.end()

@@ -8,15 +8,15 @@ import pytest
 
 from bench import schedulers
 from observatory.errors import NotDurable
-from observatory.store.migrate import migrate
-from observatory.store.postgres import PostgresStore
+from observatory.store.migrations.migrate import migrate
 from observatory.store.postgres_append import PostgresTransaction
+from observatory.stores import postgres_record
 
 
 def test_a_leader_that_stops_half_way_through_sending_is_cut_off_s462(empty_pg: str) -> None:
     """S462: of what PostgreSQL can limit, only how long a transaction takes ends that."""
     migrate(empty_pg)
-    store = PostgresStore(empty_pg, lanes=1)
+    store = postgres_record(empty_pg, lanes=1)
 
     def limits(tx: PostgresTransaction) -> list[str]:
         ask = "SELECT current_setting('transaction_timeout')"

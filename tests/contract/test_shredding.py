@@ -11,112 +11,112 @@ from typing import Any, cast
 from observatory.features.redaction import commands as redaction_rules
 from observatory.features.redaction import commands_shredding as shredding
 from observatory.features.redaction.commands_shredding import AT_ONCE
-from observatory.features.redaction.worker import DAY_NS, Keeper
+from observatory.features.redaction.worker import DAY_NS, RetentionWorker
 from observatory.features.relay import commands as interventions
 from observatory.ledger.verify import ChainCheck
 from observatory.pipeline.ports import MessageFilter, StoredMessage
-from observatory.pipeline.state import HOME_TENANT, Principal, Submission, Verdict
-from observatory.runtime.worker_context import Home, Watch
+from observatory.pipeline.state import HOME_TENANT, Principal, Submission, SubmissionResult
+from observatory.runtime.worker_context import TenantWatch, WorkerContext
 from tests.contract.analysis import Analyst
-from tests.contract.conftest import House
+from tests.contract.conftest import Harness
 from tests.contract.test_facts import step
-from tests.contract.test_relay import AGENT, SESSION, approve, events, person, rewritten, said
+from tests.contract.test_relay import AGENT, SESSION, approve, events, new_message, person, rewritten
 
 WORDS = "quokka marsupial Rottnest"
 
 
-def shred(house: House, *numbers: int, **more: Any) -> Verdict:
-    act = shredding.shred(house.admin(), numbers, "asked by the person it is about", house.now(), **more)
-    return house.submit(act)[0]
+def shred(harness: Harness, *numbers: int, **more: Any) -> SubmissionResult:
+    act = shredding.shred(harness.admin(), numbers, "asked by the person it is about", harness.now(), **more)
+    return harness.submit(act)[0]
 
 
-def archive(house: House) -> list[StoredMessage]:
-    return house.read(house.store.messages(HOME_TENANT, MessageFilter(), 2_000, False))
+def archive(harness: Harness) -> list[StoredMessage]:
+    return harness.read(harness.store.messages(HOME_TENANT, MessageFilter(), 2_000, False))
 
 
-def proven(house: House) -> bool:
+def proven(harness: Harness) -> bool:
     """Chain, records and leaves of the whole trail."""
     check = ChainCheck(HOME_TENANT)
-    check.feed((event.sequence_number, event.record, event.leaf_hash) for event in house.trail_of())
-    return check.result(house.read(house.store.head(HOME_TENANT))).first_break is None
+    check.feed((event.sequence_number, event.record, event.leaf_hash) for event in harness.trail_of())
+    return check.result(harness.read(harness.store.head(HOME_TENANT))).first_break is None
 
 
-def test_bytes_go_by_an_order_that_names_them_and_every_proof_stays_s450(house: House) -> None:
+def test_bytes_go_by_an_order_that_names_them_and_every_proof_stays_s450(harness: Harness) -> None:
     """S450: the order is in the session's trail; what was shredded before is not ordered again."""
-    house.send(*(said(f"s{number}") for number in range(3)))
-    first, second, _ = archive(house)
-    verdict = shred(house, first.sequence_number, second.sequence_number, session_id=SESSION)
+    harness.send(*(new_message(f"s{number}") for number in range(3)))
+    first, second, _ = archive(harness)
+    verdict = shred(harness, first.sequence_number, second.sequence_number, session_id=SESSION)
     assert (verdict.code, verdict.answer.shredded) == (200, 2)
-    gone = archive(house)
+    gone = archive(harness)
     assert [one.raw is None for one in gone] == [True, True, False]
     assert [one.shredded_by for one in gone] == [verdict.answer.event, verdict.answer.event, None]
-    (event,) = events(house, "payload_shredded")
+    (event,) = events(harness, "payload_shredded")
     assert event["hash_chain"]["sequence_number"] == verdict.answer.event
     assert event["body"]["shredded_sequence_numbers"] == [first.sequence_number, second.sequence_number]
     assert event["body"]["reason"] == "asked by the person it is about"
-    assert event["trace_id"] == events(house, "message_delivered")[0]["trace_id"]
+    assert event["trace_id"] == events(harness, "message_delivered")[0]["trace_id"]
     one, two = (
-        shredding.shred(house.admin(), [archive(house)[2].sequence_number], "racers", house.now())
+        shredding.shred(harness.admin(), [archive(harness)[2].sequence_number], "racers", harness.now())
         for _ in range(2)
     )
-    assert [racer.answer.shredded for racer in house.submit(one, two)] == [1, 0], "two racers, one order"
-    again = shred(house, first.sequence_number)
+    assert [racer.answer.shredded for racer in harness.submit(one, two)] == [1, 0], "two racers, one order"
+    again = shred(harness, first.sequence_number)
     assert (again.code, again.answer.shredded, again.answer.event) == (200, 0, None)
-    assert len(events(house, "payload_shredded")) == 2
-    assert proven(house)
-    assert house.send(said("s0", parent="s9"))[0].code == 409, (
+    assert len(events(harness, "payload_shredded")) == 2
+    assert proven(harness)
+    assert harness.send(new_message("s0", parent="s9"))[0].code == 409, (
         "other content under its name is still another message"
     )
 
 
-def test_a_repeat_of_a_shredded_message_is_answered_as_the_first_was_s451(house: House) -> None:
+def test_a_repeat_of_a_shredded_message_is_answered_as_the_first_was_s451(harness: Harness) -> None:
     """S451: its digest stays; nothing of it comes back."""
-    body = said("s0")
-    (first,) = house.send(body)
-    shred(house, first.answer.sequence_number)
-    assert house.send(body) == [first]
-    assert archive(house)[0].raw is None
+    body = new_message("s0")
+    (first,) = harness.send(body)
+    shred(harness, first.answer.sequence_number)
+    assert harness.send(body) == [first]
+    assert archive(harness)[0].raw is None
 
 
-def test_what_is_held_is_not_shredded_and_what_a_person_put_there_goes_too_s452(house: House) -> None:
+def test_what_is_held_is_not_shredded_and_what_a_person_put_there_goes_too_s452(harness: Harness) -> None:
     """S452: a person must decide about a held message first; then both contents go by one order."""
-    house.send(said("h1", hitl=True))
-    (held,) = archive(house)
-    refused = shred(house, held.sequence_number)
+    harness.send(new_message("h1", hitl=True))
+    (held,) = archive(harness)
+    refused = shred(harness, held.sequence_number)
     assert (refused.code, refused.answer.reason) == (409, "held")
-    body = said("h1")
+    body = new_message("h1")
     body["cognition"]["intent"] = WORDS
-    new = rewritten(house, "h1", body)
-    act = interventions.rewrite(person(house), SESSION, AGENT, held.sequence_number, new, house.now())
-    assert house.submit(act)[0].code == 200
-    assert approve(house, "h1").code == 200
-    assert shred(house, held.sequence_number).answer.shredded == 1
-    assert house.sql("SELECT raw FROM rewrites") == [(None,)]
-    assert house.refuses("UPDATE rewrites SET raw = digest"), "it does not come back"
-    (gone,) = archive(house)
+    new = rewritten(harness, "h1", body)
+    act = interventions.rewrite(person(harness), SESSION, AGENT, held.sequence_number, new, harness.now())
+    assert harness.submit(act)[0].code == 200
+    assert approve(harness, "h1").code == 200
+    assert shred(harness, held.sequence_number).answer.shredded == 1
+    assert harness.sql("SELECT raw FROM rewrites") == [(None,)]
+    assert harness.refuses("UPDATE rewrites SET raw = digest"), "it does not come back"
+    (gone,) = archive(harness)
     assert gone.raw is None and gone.rewritten is None
 
 
-def test_the_derived_store_forgets_what_was_said_s453(house: House) -> None:
+def test_the_derived_store_forgets_what_was_said_s453(harness: Harness) -> None:
     """S453: documents, facts, goals, whichever way it is folded; made anew it knows no more."""
-    house.send(
+    harness.send(
         step("1", added=[f"The {WORDS} lives there"], intent=f"find {WORDS}"),
         step("2", "beta", added=["Paris is in France"], read=[f"The {WORDS} lives there"]),
     )
-    number = archive(house)[0].sequence_number
-    with Analyst(house) as analyst:
+    number = archive(harness)[0].sequence_number
+    with Analyst(harness) as analyst:
         analyst.catch_up()
         assert "quokka" in json.dumps(_texts(analyst)).lower()
-        shred(house, number)
+        shred(harness, number)
         analyst.catch_up()
         forgotten = _texts(analyst)
         assert "quokka" not in json.dumps(forgotten["insight_documents"][number]).lower()
         facts = json.dumps([forgotten["insight_facts"], forgotten["insight_session_lines"]])
         assert "quokka" not in facts and "Paris" in facts
-        house.read(analyst.derived.restart(HOME_TENANT))
+        harness.read(analyst.derived.restart(HOME_TENANT))
         analyst.catch_up()
         assert _texts(analyst) == forgotten
-        house.read(analyst.derived.restart(HOME_TENANT))
+        harness.read(analyst.derived.restart(HOME_TENANT))
         analyst.catch_up(page=1)
         assert _texts(analyst) == forgotten
 
@@ -131,54 +131,56 @@ def _texts(analyst: Analyst) -> dict[str, Any]:
 class Counted:
     """The committer in one's own hand."""
 
-    def __init__(self, house: House) -> None:
-        self.house, self.submitted = house, 0
+    def __init__(self, harness: Harness) -> None:
+        self.harness, self.submitted = harness, 0
 
-    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]:
+    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[SubmissionResult]:
         self.submitted += 1
-        return await asyncio.to_thread(lambda: self.house.submit(*items, tenant_id=tenant_id))
+        return await asyncio.to_thread(lambda: self.harness.submit(*items, tenant_id=tenant_id))
 
 
-def keeper(house: House) -> tuple[Keeper, Counted]:
-    committer = Counted(house)
+def keeper(harness: Harness) -> tuple[RetentionWorker, Counted]:
+    committer = Counted(harness)
 
     def principal(tenant_id: str) -> Principal:
         return Principal(tenant_id=tenant_id, role="admin", key_id="sys_gateway")
 
-    home = SimpleNamespace(store=house.store, committer=committer, principal_of_house=principal)
-    return Keeper(cast(Home, home), Watch(house.store)), committer
+    home = SimpleNamespace(store=harness.store, committer=committer, gateway_principal=principal)
+    return RetentionWorker(cast(WorkerContext, home), TenantWatch(harness.store)), committer
 
 
-def test_retention_is_off_until_an_admin_says_how_long_and_takes_the_oldest_s454(house: House) -> None:
+def test_retention_is_off_until_an_admin_says_how_long_and_takes_the_oldest_s454(harness: Harness) -> None:
     """S454: by the gateway's clock, bounded at a look, held messages left alone; null ends it."""
-    house.send(*(said(f"a{number}") for number in range(3)), said("h", hitl=True, agent="other"))
-    clock, committer = keeper(house)
-    assert house.read(clock.due(house.now() + 1_000 * DAY_NS)) == 0 and not committer.submitted
-    house.submit(redaction_rules.keep_for(house.admin(), 30, house.now()))
-    assert house.read(clock.due(house.now() + 29 * DAY_NS)) == 0
-    later = house.wait(20 * DAY_NS)
-    house.send(said("b"))
-    assert house.read(clock.due(later + 11 * DAY_NS)) == 3
-    kept = {one.step_id for one in archive(house) if one.raw is not None}
+    harness.send(
+        *(new_message(f"a{number}") for number in range(3)), new_message("h", hitl=True, agent="other")
+    )
+    clock, committer = keeper(harness)
+    assert harness.read(clock.due(harness.now() + 1_000 * DAY_NS)) == 0 and not committer.submitted
+    harness.submit(redaction_rules.set_retention(harness.admin(), 30, harness.now()))
+    assert harness.read(clock.due(harness.now() + 29 * DAY_NS)) == 0
+    later = harness.wait(20 * DAY_NS)
+    harness.send(new_message("b"))
+    assert harness.read(clock.due(later + 11 * DAY_NS)) == 3
+    kept = {one.step_id for one in archive(harness) if one.raw is not None}
     assert kept == {"h", "b"}
-    (event,) = events(house, "payload_shredded")
+    (event,) = events(harness, "payload_shredded")
     assert (
         event["body"]["cause"] == "retention" and event["attributes"]["av.sender.entity_id"] == "sys_gateway"
     )
-    assert house.read(clock.due(later + 11 * DAY_NS)) == 0
-    house.submit(redaction_rules.keep_for(house.admin(), None, house.now()))
-    assert house.read(clock.due(later + 1_000 * DAY_NS)) == 0
-    told = [event["body"] for event in events(house, "setting_changed")]
-    assert [(one["before"], one["after"]) for one in told] == [(None, 30), (30, None)]
-    assert proven(house)
+    assert harness.read(clock.due(later + 11 * DAY_NS)) == 0
+    harness.submit(redaction_rules.set_retention(harness.admin(), None, harness.now()))
+    assert harness.read(clock.due(later + 1_000 * DAY_NS)) == 0
+    received = [event["body"] for event in events(harness, "setting_changed")]
+    assert [(one["before"], one["after"]) for one in received] == [(None, 30), (30, None)]
+    assert proven(harness)
 
 
-def test_many_are_shredded_in_orders_of_bounded_size_s454(sqlite_house: Any) -> None:
+def test_many_are_shredded_in_orders_of_bounded_size_s454(sqlite_harness: Any) -> None:
     """S454: one event names 500 at most."""
-    house: House = sqlite_house
-    house.send(*(said(f"m{number}") for number in range(AT_ONCE + 7)))
-    house.submit(redaction_rules.keep_for(house.admin(), 1, house.now()))
-    clock, committer = keeper(house)
-    assert house.read(clock.due(house.now() + 2 * DAY_NS)) == AT_ONCE + 7
-    sizes = [len(one["body"]["shredded_sequence_numbers"]) for one in events(house, "payload_shredded")]
+    harness: Harness = sqlite_harness
+    harness.send(*(new_message(f"m{number}") for number in range(AT_ONCE + 7)))
+    harness.submit(redaction_rules.set_retention(harness.admin(), 1, harness.now()))
+    clock, committer = keeper(harness)
+    assert harness.read(clock.due(harness.now() + 2 * DAY_NS)) == AT_ONCE + 7
+    sizes = [len(one["body"]["shredded_sequence_numbers"]) for one in events(harness, "payload_shredded")]
     assert sizes == [AT_ONCE, 7] and committer.submitted == 2

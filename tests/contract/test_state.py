@@ -9,30 +9,31 @@ from typing import Any
 import msgspec
 import pytest
 
+from observatory.cli.verify.state_report import StateReport
 from observatory.features.access import commands as access
 from observatory.features.backup.cli_export import export
 from observatory.features.backup.cli_import import import_
+from observatory.features.budgets.commands import set_budget
 from observatory.features.policies import commands as rulemaking
 from observatory.features.registry import commands_eviction as reaping
 from observatory.features.relay import commands as interventions
 from observatory.features.relay import commands_gates as gates
 from observatory.features.relay import commands_undo as reversal
 from observatory.features.verification.cli_state import check
-from observatory.features.verification.state_report import StateReport
 from observatory.pipeline.interceptor import intercept
-from observatory.pipeline.row_statements import ATTRIBUTE, STATED
-from observatory.pipeline.state import HOME_TENANT, Act, Principal
+from observatory.pipeline.row_statements import ATTRIBUTE, STATED_TABLES
+from observatory.pipeline.state import HOME_TENANT, Command, Principal
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
-from observatory.protocol.rulebook import Budget, Match, PolicyRule
-from tests.contract.conftest import House, SqliteHouse
-from tests.contract.test_relay import AGENT, SESSION, act, approve, pause, person, said, unpause
+from observatory.protocol.tenant_config import Budget, Match, PolicyRule
+from tests.contract.conftest import Harness, SqliteHarness
+from tests.contract.test_relay import AGENT, SESSION, act, approve, new_message, pause, person, unpause
 from tests.contract.thinking import Thinker
 
 SECRET = b"\x07" * 32
 
 
-def key_row(house: House, key_id: str = "key_1") -> dict[str, Any]:
+def key_row(harness: Harness, key_id: str = "key_1") -> dict[str, Any]:
     return {
         "tenant_id": HOME_TENANT,
         "key_id": key_id,
@@ -43,55 +44,55 @@ def key_row(house: House, key_id: str = "key_1") -> dict[str, Any]:
         "user_id": None,
         "agent_id": None,
         "label": "of a test",
-        "created_ns": house.now(),
+        "created_ns": harness.now(),
         "created_by": "usr_ann",
         "expires_ns": None,
         "revoked_ns": None,
     }
 
 
-def lived(house: House) -> None:
+def lived(harness: Harness) -> None:
     """Held, rewritten twice, undone once, approved, rejected; rules, a key; thoughts under a seal."""
-    house.send(said("0", parent=None), said("1", hitl=True, parent="0"))
-    pause(house)
-    house.send(said("2", recipient="worker-2"), said("w", agent="worker-2"))
+    harness.send(new_message("0", parent=None), new_message("1", hitl=True, parent="0"))
+    pause(harness)
+    harness.send(new_message("2", recipient="worker-2"), new_message("w", agent="worker-2"))
     for tool in ("first", "second"):
-        body = said("2", recipient="worker-2")
+        body = new_message("2", recipient="worker-2")
         body["action"]["tool_call"] = tool
         new = intercept(json.dumps(body).encode())
         assert isinstance(new, Message)
-        who, now = person(house), house.now()
-        assert act(house, interventions.rewrite(who, SESSION, AGENT, "2", new, now)).code == 200
-    rows = house.read(house.store.rows(HOME_TENANT, "interventions"))
+        who, now = person(harness), harness.now()
+        assert act(harness, interventions.rewrite(who, SESSION, AGENT, "2", new, now)).code == 200
+    rows = harness.read(harness.store.rows(HOME_TENANT, "interventions"))
     last = max(rows, key=lambda row: row["sequence_number"])
-    agent = house.read(house.store.rows(HOME_TENANT, "agents", agent_no=last["agent_no"]))[0]
-    taken_back = reversal.undo(person(house), last, SESSION, agent, house.now())
-    assert isinstance(taken_back, Act) and act(house, taken_back).code == 200
-    assert approve(house, "1").code == 200
-    unpause(house)
-    house.send(said("3", hitl=True))
-    act(house, gates.refuse(person(house), SESSION, AGENT, "3", None, "no", house.now()))
-    act(house, interventions.inject(person(house), SESSION, AGENT, "look again", house.now()))
+    agent = harness.read(harness.store.rows(HOME_TENANT, "agents", agent_no=last["agent_no"]))[0]
+    taken_back = reversal.undo(person(harness), last, SESSION, agent, harness.now())
+    assert isinstance(taken_back, Command) and act(harness, taken_back).code == 200
+    assert approve(harness, "1").code == 200
+    unpause(harness)
+    harness.send(new_message("3", hitl=True))
+    act(harness, gates.reject_message(person(harness), SESSION, AGENT, "3", None, "no", harness.now()))
+    act(harness, interventions.inject(person(harness), SESSION, AGENT, "look again", harness.now()))
     match = Match(sender=("never",))
     rule = PolicyRule(rule_id="pol_1", position=1, effect="deny", match=match, note="kept")
-    assert act(house, rulemaking.create_rule(person(house), rule, True, house.now())).code == 201
+    assert act(harness, rulemaking.create_rule(person(harness), rule, True, harness.now())).code == 201
     cap = Budget(budget_id="bud_1", scope="agent", target=AGENT, soft=None, hard=9.5)
-    assert act(house, rulemaking.set_budget(person(house), cap, house.now())).code == 200
-    assert act(house, access.create_key(house.admin(), key_row(house), house.now())).code == 201
-    Thinker(house).whole()
+    assert act(harness, set_budget(person(harness), cap, harness.now())).code == 200
+    assert act(harness, access.create_key(harness.admin(), key_row(harness), harness.now())).code == 201
+    Thinker(harness).whole()
 
 
-def checked(house: House) -> StateReport:
-    return check(house.url, HOME_TENANT)
+def checked(harness: Harness) -> StateReport:
+    return check(harness.url, HOME_TENANT)
 
 
-def test_rows_are_what_the_record_says_over_both_databases_s1221(house: House) -> None:
+def test_rows_are_what_the_record_says_over_both_databases_s1221(harness: Harness) -> None:
     """S1221: at every point of a life."""
-    lived(house)
-    report = checked(house)
+    lived(harness)
+    report = checked(harness)
     assert report.held, report.sentence
     assert {"messages", "holds", "interventions", "rewrites", "deliveries", "api_keys"} <= set(report.tables)
-    assert not any("before acts stated" in one for one in report.not_checked)
+    assert not any("before commands stated" in one for one in report.not_checked)
 
 
 EDITS: dict[str, tuple[str, str, str]] = {
@@ -112,56 +113,56 @@ EDITS: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("what", EDITS)
-def test_an_edited_row_is_named_over_both_databases_s1221_s1222(house: House, what: str) -> None:
+def test_an_edited_row_is_named_over_both_databases_s1221_s1222(harness: Harness, what: str) -> None:
     """S1221, S1222: table and column; the folder test tries every column."""
-    lived(house)
+    lived(harness)
     table, column, statement = EDITS[what]
-    unguarded(house, table, f"UPDATE {table} SET {statement}")
-    found = checked(house).difference
+    unguarded(harness, table, f"UPDATE {table} SET {statement}")
+    found = checked(harness).difference
     assert found is not None and (found.table, found.column or "") == (table, column), found
 
 
 @pytest.mark.parametrize("returns", [False, True])
-def test_who_is_proven_and_who_was_evicted_is_recomputed_s1403(house: House, returns: bool) -> None:
+def test_who_is_proven_and_who_was_evicted_is_recomputed_s1403(harness: Harness, returns: bool) -> None:
     """S1403: proven by a key of its own once, whatever other keys say; evicted until it speaks."""
     own = Principal(tenant_id=HOME_TENANT, role="agent", key_id="key_own", agent_id="worker-2")
-    proven = msgspec.structs.replace(house.arrival(said("0", agent="worker-2")), principal=own)
-    house.submit(proven)
-    house.send(said("1", agent="worker-2"), said("2", agent="worker-3"))
+    proven = msgspec.structs.replace(harness.arrival(new_message("0", agent="worker-2")), principal=own)
+    harness.submit(proven)
+    harness.send(new_message("1", agent="worker-2"), new_message("2", agent="worker-3"))
     entity_id = agent_entity_id(HOME_TENANT, "worker-2")
-    act(house, reaping.dismiss(house.admin(), entity_id, None, house.now()))
+    act(harness, reaping.evict_by_operator(harness.admin(), entity_id, None, harness.now()))
     if returns:
-        house.send(said("3", agent="worker-2"))
-    report = checked(house)
+        harness.send(new_message("3", agent="worker-2"))
+    report = checked(harness)
     assert report.held, report.sentence
     for column, value in (("trust_level", "'unverified'"), ("evicted_ns", "1")):
-        before = house.sql(f"SELECT {column} FROM agents WHERE agent_id = 'worker-2'")[0][0]
-        house.sql(f"UPDATE agents SET {column} = {value} WHERE agent_id = 'worker-2'")
-        found = checked(house).difference
+        before = harness.sql(f"SELECT {column} FROM agents WHERE agent_id = 'worker-2'")[0][0]
+        harness.sql(f"UPDATE agents SET {column} = {value} WHERE agent_id = 'worker-2'")
+        found = checked(harness).difference
         assert found is not None and (found.table, found.column) == ("agents", column), found
         said_before = "NULL" if before is None else repr(before)
-        house.sql(f"UPDATE agents SET {column} = {said_before} WHERE agent_id = 'worker-2'")
-    house.sql("UPDATE agents SET trust_level = 'tenant_verified' WHERE agent_id = 'worker-3'")
-    assert checked(house).difference is not None
+        harness.sql(f"UPDATE agents SET {column} = {said_before} WHERE agent_id = 'worker-2'")
+    harness.sql("UPDATE agents SET trust_level = 'tenant_verified' WHERE agent_id = 'worker-3'")
+    assert checked(harness).difference is not None
 
 
-def unguarded(house: House, table: str, statement: str) -> None:
+def unguarded(harness: Harness, table: str, statement: str) -> None:
     """With every right of whoever runs the database: the triggers are taken away first."""
-    if isinstance(house, SqliteHouse):
-        names = house.sql(f"SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = '{table}'")
+    if isinstance(harness, SqliteHarness):
+        names = harness.sql(f"SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = '{table}'")
         for (name,) in names:
-            house.sql(f"DROP TRIGGER {name}")
+            harness.sql(f"DROP TRIGGER {name}")
     else:
-        house.sql(f"ALTER TABLE {table} DISABLE TRIGGER USER")
-    house.sql(statement)
+        harness.sql(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+    harness.sql(statement)
 
 
-def test_a_statement_holds_no_secret_and_no_text_s1223(house: House) -> None:
+def test_a_statement_holds_no_secret_and_no_text_s1223(harness: Harness) -> None:
     """S1223: of a key its role and its end, of what was typed the hash."""
-    lived(house)
+    lived(harness)
     texts = [
         event["attributes"][ATTRIBUTE]
-        for event in (json.loads(one.record) for one in house.trail_of())
+        for event in (json.loads(one.record) for one in harness.trail_of())
         if ATTRIBUTE in event["attributes"]
     ]
     stated = {table: row for text in texts for table, rows in json.loads(text).items() for row in rows}
@@ -169,34 +170,34 @@ def test_a_statement_holds_no_secret_and_no_text_s1223(house: House) -> None:
     assert stated["api_keys"]["role"] == "viewer" and stated["budgets"]["hard"] == "9.5"
     assert stated["api_keys"]["key_hash"].startswith("sha256:") and SECRET.hex() not in "".join(texts)
     assert "of a test" not in "".join(texts) and "kept" not in "".join(texts)
-    for one in STATED.values():
+    for one in STATED_TABLES.values():
         assert not {"secret", "old_secret", "token_hash", "key_hash", "headers", "body"} & set(one.plain)
         assert not {"secret", "old_secret", "headers", "body"} & set(one.hashed)
 
 
-def test_a_row_that_no_event_states_is_one_too_many_s1224(house: House) -> None:
+def test_a_row_that_no_event_states_is_one_too_many_s1224(harness: Harness) -> None:
     """S1224."""
-    lived(house)
+    lived(harness)
     columns = "tenant_id, user_id, name, display_name, role, created_ns"
-    house.sql(f"INSERT INTO users ({columns}) VALUES ('{HOME_TENANT}', 'usr_new', 'x', 'x', 'admin', 1)")
-    found = checked(house)
-    assert found.sentence == "users usr_new: no event tells of this row"
+    harness.sql(f"INSERT INTO users ({columns}) VALUES ('{HOME_TENANT}', 'usr_new', 'x', 'x', 'admin', 1)")
+    found = checked(harness)
+    assert found.sentence == "users usr_new: no event records this row"
 
 
-def test_a_tenant_without_a_record_is_found_s1306(house: House) -> None:
+def test_a_tenant_without_a_record_is_found_s1306(harness: Harness) -> None:
     """S1306: it opens no window on others, and yet somebody put it there."""
-    lived(house)
-    house.sql("INSERT INTO tenants (tenant_id, display_name, created_ns) VALUES ('tnt_ghost', 'x', 1)")
-    assert checked(house).sentence == "tenants of tnt_ghost: this tenant has no record"
+    lived(harness)
+    harness.sql("INSERT INTO tenants (tenant_id, display_name, created_ns) VALUES ('tnt_ghost', 'x', 1)")
+    assert checked(harness).sentence == "tenants of tnt_ghost: this tenant has no record"
 
 
 def test_what_an_import_does_not_bring_is_not_checked_s1224(
-    sqlite_house: SqliteHouse, tmp_path: Path
+    sqlite_harness: SqliteHarness, tmp_path: Path
 ) -> None:
     """S1224: rules, keys, people and inboxes; what it brings is."""
-    lived(sqlite_house)
+    lived(sqlite_harness)
     out, path = tmp_path / "trail.jsonl", tmp_path / "new" / "observatory.db"
-    export(out=out, db=sqlite_house.url)
+    export(out=out, db=sqlite_harness.url)
     url = f"sqlite:///{path}"
     import_(in_=out, data=str(path.parent), db=url)
     report = check(url, HOME_TENANT)

@@ -11,23 +11,23 @@ from observatory.errors import StartupError, StatementFailed, StoreError
 from observatory.features.backup.copy import copy_database, without_password
 from observatory.pipeline.ports import EventFilter, MessageFilter
 from observatory.pipeline.state import HOME_TENANT
-from observatory.store.migrate import migrate
+from observatory.store.migrations.migrate import migrate
 from tests.contract import postgres
-from tests.contract.conftest import OTHER_TENANT, PostgresHouse, SqliteHouse
+from tests.contract.conftest import OTHER_TENANT, PostgresHarness, SqliteHarness
 from tests.samples import decision_log, envelope
 
 
 @pytest.fixture
-def full(sqlite_house: SqliteHouse) -> SqliteHouse:
-    sqlite_house.create_tenant(OTHER_TENANT)
+def full(sqlite_harness: SqliteHarness) -> SqliteHarness:
+    sqlite_harness.create_tenant(OTHER_TENANT)
     for tenant_id in (HOME_TENANT, OTHER_TENANT):
         for _ in range(3):
             logs = [decision_log(meta={"step_id": str(uuid.uuid4()), "session_id": "s"}) for _ in range(400)]
-            sqlite_house.send(*logs, envelope("text"), tenant_id=tenant_id)
-    sqlite_house.sql(
+            sqlite_harness.send(*logs, envelope("text"), tenant_id=tenant_id)
+    sqlite_harness.sql(
         "UPDATE payloads SET raw = NULL, shredded_by = 1 WHERE key = (SELECT min(key) FROM payloads)"
     )
-    return sqlite_house
+    return sqlite_harness
 
 
 def nothing(done: int, total: int) -> None:
@@ -35,7 +35,7 @@ def nothing(done: int, total: int) -> None:
 
 
 def test_every_row_arrives_and_the_new_house_goes_on_where_the_old_one_ended(
-    full: SqliteHouse, empty_pg: str
+    full: SqliteHarness, empty_pg: str
 ) -> None:
     seen: list[tuple[int, int]] = []
     body = decision_log(meta={"step_id": str(uuid.uuid4())})
@@ -44,7 +44,7 @@ def test_every_row_arrives_and_the_new_house_goes_on_where_the_old_one_ended(
     assert (report.tenants, report.messages, report.shredded) == (2, 2407, 1)
     assert seen[-1] == (report.events, report.events) and len(seen) > 2
 
-    there = PostgresHouse(empty_pg)
+    there = PostgresHarness(empty_pg)
     there.open()
     try:
         for tenant_id in (HOME_TENANT, OTHER_TENANT):
@@ -69,7 +69,7 @@ def test_every_row_arrives_and_the_new_house_goes_on_where_the_old_one_ended(
 
 
 def test_the_old_house_is_closed_for_good_and_names_the_new_one_without_its_password(
-    full: SqliteHouse, empty_pg: str
+    full: SqliteHarness, empty_pg: str
 ) -> None:
     secret = empty_pg.replace("postgres:@", "postgres:hunter2@")
     copy_database(full.url, secret, nothing)
@@ -83,7 +83,7 @@ def test_the_old_house_is_closed_for_good_and_names_the_new_one_without_its_pass
 
 
 def test_an_interrupted_copy_leaves_the_source_open_and_the_target_refused(
-    full: SqliteHouse, empty_pg: str, server: postgres.Server
+    full: SqliteHarness, empty_pg: str, server: postgres.Server
 ) -> None:
     class Pulled(Exception):
         pass
@@ -105,7 +105,7 @@ def test_an_interrupted_copy_leaves_the_source_open_and_the_target_refused(
 
 
 def test_a_copy_cut_off_before_its_very_last_step_is_finished_by_the_next_try(
-    full: SqliteHouse, empty_pg: str
+    full: SqliteHarness, empty_pg: str
 ) -> None:
     copy_database(full.url, empty_pg, nothing)
     postgres.execute(empty_pg, "INSERT INTO house VALUES ('copying', 'observatory.db')")
@@ -116,7 +116,7 @@ def test_a_copy_cut_off_before_its_very_last_step_is_finished_by_the_next_try(
 
 
 @pytest.mark.parametrize("what", ["record", "raw"])
-def test_a_source_that_was_tampered_with_is_not_moved(full: SqliteHouse, empty_pg: str, what: str) -> None:
+def test_a_source_that_was_tampered_with_is_not_moved(full: SqliteHarness, empty_pg: str, what: str) -> None:
     table, trigger = (
         ("audit_log", "audit_log_no_update") if what == "record" else ("payloads", "payloads_only_shred")
     )
@@ -130,7 +130,7 @@ def test_a_source_that_was_tampered_with_is_not_moved(full: SqliteHouse, empty_p
     migrate(full.url)
 
 
-def test_a_source_whose_last_event_was_cut_off_is_not_moved(full: SqliteHouse, empty_pg: str) -> None:
+def test_a_source_whose_last_event_was_cut_off_is_not_moved(full: SqliteHarness, empty_pg: str) -> None:
     full.sql("DROP TRIGGER audit_log_no_delete")
     full.sql("DELETE FROM audit_log WHERE key = (SELECT max(key) FROM audit_log)")
     with pytest.raises(StoreError, match="nothing was moved"):
@@ -139,28 +139,30 @@ def test_a_source_whose_last_event_was_cut_off_is_not_moved(full: SqliteHouse, e
 
 
 def test_only_an_existing_sqlite_house_is_copied_and_only_into_an_empty_database(
-    sqlite_house: SqliteHouse, pg_house: PostgresHouse, tmp_path: Path
+    sqlite_harness: SqliteHarness, pg_harness: PostgresHarness, tmp_path: Path
 ) -> None:
-    with pytest.raises(StartupError, match="already holds a house"):
-        copy_database(sqlite_house.url, pg_house.url, nothing)
+    with pytest.raises(StartupError, match="already holds an Observatory"):
+        copy_database(sqlite_harness.url, pg_harness.url, nothing)
     with pytest.raises(StartupError, match="there is no database"):
-        copy_database(f"sqlite:///{tmp_path}/none.db", pg_house.url, nothing)
+        copy_database(f"sqlite:///{tmp_path}/none.db", pg_harness.url, nothing)
     with pytest.raises(StartupError, match="SQLite"):
-        copy_database(pg_house.url, pg_house.url, nothing)
+        copy_database(pg_harness.url, pg_harness.url, nothing)
     with pytest.raises(StartupError, match="postgresql://"):
-        copy_database(sqlite_house.url, sqlite_house.url, nothing)
+        copy_database(sqlite_harness.url, sqlite_harness.url, nothing)
     assert not (tmp_path / "none.db").exists()
 
 
-def test_a_target_with_tables_of_another_program_is_refused(sqlite_house: SqliteHouse, empty_pg: str) -> None:
+def test_a_target_with_tables_of_another_program_is_refused(
+    sqlite_harness: SqliteHarness, empty_pg: str
+) -> None:
     postgres.execute(empty_pg, "CREATE TABLE orders (id int)")
     with pytest.raises(StartupError, match="another program"):
-        copy_database(sqlite_house.url, empty_pg, nothing)
+        copy_database(sqlite_harness.url, empty_pg, nothing)
 
 
-def test_a_copy_needs_no_superuser(full: SqliteHouse, owned_pg: str) -> None:
+def test_a_copy_needs_no_superuser(full: SqliteHarness, owned_pg: str) -> None:
     assert copy_database(full.url, owned_pg, nothing).tenants == 2
-    there = PostgresHouse(owned_pg)
+    there = PostgresHarness(owned_pg)
     there.open()
     assert there.trail_of(OTHER_TENANT) == full.trail_of(OTHER_TENANT)
     there.end()

@@ -8,54 +8,58 @@ import uuid
 import pytest
 
 from observatory.pipeline.ports import MessageFilter
-from observatory.pipeline.rows import Write
-from observatory.pipeline.state import HOME_TENANT, Act, Verdict
-from tests.contract.conftest import House, PostgresHouse
+from observatory.pipeline.rows import RowWrite
+from observatory.pipeline.state import HOME_TENANT, Command, SubmissionResult
+from tests.contract.conftest import Harness, PostgresHarness
 from tests.samples import decision_log
 
 
-def sent(house: House) -> int:
-    (verdict,) = house.send(decision_log(meta={"step_id": str(uuid.uuid4()), "session_id": "ses-1"}))
+def sent(harness: Harness) -> int:
+    (verdict,) = harness.send(decision_log(meta={"step_id": str(uuid.uuid4()), "session_id": "ses-1"}))
     number: int = verdict.answer.sequence_number
     return number
 
 
-def test_neither_trail_nor_messages_can_be_changed_deleted_or_emptied(house: House) -> None:
-    sent(house)
-    before = house.trail_of()
-    for table in (house.trail, "messages"):
+def test_neither_trail_nor_messages_can_be_changed_deleted_or_emptied(harness: Harness) -> None:
+    sent(harness)
+    before = harness.trail_of()
+    for table in (harness.trail, "messages"):
         (column,) = {"audit_log": ["severity"], "audit_events": ["severity_number"], "messages": ["state"]}[
             table
         ]
-        assert house.refuses(f"UPDATE {table} SET {column} = {column}")
-        assert house.refuses(f"DELETE FROM {table}")
-        assert house.refuses(f"TRUNCATE {table} CASCADE")
-        assert house.refuses(f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}")
-        assert house.refuses(f"INSERT INTO {table} SELECT * FROM {table}")
+        assert harness.refuses(f"UPDATE {table} SET {column} = {column}")
+        assert harness.refuses(f"DELETE FROM {table}")
+        assert harness.refuses(f"TRUNCATE {table} CASCADE")
+        assert harness.refuses(f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}")
+        assert harness.refuses(f"INSERT INTO {table} SELECT * FROM {table}")
     for statement in ("DELETE FROM audit_events", "UPDATE audit_events SET trace_id = 'x'"):
-        assert house.refuses(statement), "under the seed's name too"
-    assert house.trail_of() == before
+        assert harness.refuses(statement), "under the seed's name too"
+    assert harness.trail_of() == before
 
 
-def test_a_payload_can_be_shredded_once_by_an_ordered_event_and_changed_in_no_other_way(house: House) -> None:
-    number = sent(house)
-    assert house.refuses("DELETE FROM payloads")
-    assert house.refuses("TRUNCATE payloads CASCADE")
-    assert house.refuses("UPDATE payloads SET raw = NULL"), "no event ordered it"
-    assert house.refuses("UPDATE payloads SET raw = salt, salt = raw, shredded_by = 9"), "bytes must go"
-    house.sql("UPDATE payloads SET raw = NULL, salt = NULL, shredded_by = 9")
-    assert house.refuses("UPDATE payloads SET shredded_by = 10"), "only once"
-    (message,) = house.read(house.store.messages(HOME_TENANT, MessageFilter(), 10, True))
+def test_a_payload_can_be_shredded_once_by_an_ordered_event_and_changed_in_no_other_way(
+    harness: Harness,
+) -> None:
+    number = sent(harness)
+    assert harness.refuses("DELETE FROM payloads")
+    assert harness.refuses("TRUNCATE payloads CASCADE")
+    assert harness.refuses("UPDATE payloads SET raw = NULL"), "no event ordered it"
+    assert harness.refuses("UPDATE payloads SET raw = salt, salt = raw, shredded_by = 9"), "bytes must go"
+    harness.sql("UPDATE payloads SET raw = NULL, salt = NULL, shredded_by = 9")
+    assert harness.refuses("UPDATE payloads SET shredded_by = 10"), "only once"
+    (message,) = harness.read(harness.store.messages(HOME_TENANT, MessageFilter(), 10, True))
     assert (message.sequence_number, message.raw) == (number, None)
 
 
-def test_what_a_person_put_in_the_place_of_a_message_can_be_undone_or_shredded_only(house: House) -> None:
+def test_what_a_person_put_in_the_place_of_a_message_can_be_undone_or_shredded_only(harness: Harness) -> None:
     """Archived like a message: whose it is, what it replaced and its bytes stay as they were written."""
-    number = sent(house)
+    number = sent(harness)
     row = {"tenant_id": HOME_TENANT, "sequence_number": number, "message_seq": number, "created_ns": 1}
-    write = Write("rewrites", row | {"raw": b"{}", "digest": b"d"})
-    house.submit(Act(house.admin(), house.now(), lambda desk: Verdict(200, None, [], [write])))
-    before = house.sql("SELECT * FROM rewrites")
+    write = RowWrite("rewrites", row | {"raw": b"{}", "digest": b"d"})
+    harness.submit(
+        Command(harness.admin(), harness.now(), lambda uow: SubmissionResult(200, None, [], [write]))
+    )
+    before = harness.sql("SELECT * FROM rewrites")
     for change in (
         "raw = digest",
         "digest = raw",
@@ -63,14 +67,14 @@ def test_what_a_person_put_in_the_place_of_a_message_can_be_undone_or_shredded_o
         "sequence_number = 9",
         "created_ns = 2",
     ):
-        assert house.refuses(f"UPDATE rewrites SET {change}"), change
-    assert house.refuses("DELETE FROM rewrites")
-    assert house.refuses("TRUNCATE rewrites CASCADE")
-    assert house.refuses("INSERT OR REPLACE INTO rewrites SELECT * FROM rewrites")
-    assert house.sql("SELECT * FROM rewrites") == before
-    house.sql("UPDATE rewrites SET undone_ns = 5")
-    house.sql("UPDATE rewrites SET raw = NULL")
-    assert house.refuses("UPDATE rewrites SET raw = digest"), "what is gone stays gone"
+        assert harness.refuses(f"UPDATE rewrites SET {change}"), change
+    assert harness.refuses("DELETE FROM rewrites")
+    assert harness.refuses("TRUNCATE rewrites CASCADE")
+    assert harness.refuses("INSERT OR REPLACE INTO rewrites SELECT * FROM rewrites")
+    assert harness.sql("SELECT * FROM rewrites") == before
+    harness.sql("UPDATE rewrites SET undone_ns = 5")
+    harness.sql("UPDATE rewrites SET raw = NULL")
+    assert harness.refuses("UPDATE rewrites SET raw = digest"), "what is gone stays gone"
 
 
 # name: (type, length, nullable, default), as the seed writes them; ids are prefixed text by ruling 9.
@@ -95,8 +99,10 @@ COLUMNS = {
 
 
 @pytest.mark.req(*range(464, 478))
-def test_the_seeds_columns_are_there_with_their_types_lengths_and_defaults(pg_house: PostgresHouse) -> None:
-    rows = pg_house.sql(
+def test_the_seeds_columns_are_there_with_their_types_lengths_and_defaults(
+    pg_harness: PostgresHarness,
+) -> None:
+    rows = pg_harness.sql(
         "SELECT column_name, data_type, character_maximum_length, is_nullable, column_default "
         "FROM information_schema.columns WHERE table_name = 'audit_events'"
     )
@@ -106,9 +112,9 @@ def test_the_seeds_columns_are_there_with_their_types_lengths_and_defaults(pg_ho
 
 @pytest.mark.req(462, 463, 478, 485)
 def test_an_event_has_an_identity_a_tenant_that_exists_and_a_number_of_its_own(
-    pg_house: PostgresHouse,
+    pg_harness: PostgresHarness,
 ) -> None:
-    rows = pg_house.sql(
+    rows = pg_harness.sql(
         "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'audit_events'::regclass"
     )
     found = {row[0] for row in rows}
@@ -117,12 +123,12 @@ def test_an_event_has_an_identity_a_tenant_that_exists_and_a_number_of_its_own(
         "UNIQUE (tenant_id, sequence_number)",
         "FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id)",
     } <= found
-    assert pg_house.sql("SELECT tenant_id FROM tenants") == [(HOME_TENANT,)]
+    assert pg_harness.sql("SELECT tenant_id FROM tenants") == [(HOME_TENANT,)]
 
 
 @pytest.mark.req(*range(479, 485))
-def test_the_seeds_indexes_are_there(pg_house: PostgresHouse) -> None:
-    rows = pg_house.sql("SELECT indexdef FROM pg_indexes WHERE tablename = 'audit_events'")
+def test_the_seeds_indexes_are_there(pg_harness: PostgresHarness) -> None:
+    rows = pg_harness.sql("SELECT indexdef FROM pg_indexes WHERE tablename = 'audit_events'")
     found = " | ".join(row[0] for row in rows)
     for index in (
         "btree (tenant_id, sequence_number)",
@@ -136,12 +142,12 @@ def test_the_seeds_indexes_are_there(pg_house: PostgresHouse) -> None:
 
 
 @pytest.mark.req(*range(464, 478))
-def test_every_column_of_the_seed_says_what_the_exact_record_says(house: House) -> None:
-    sent(house)
+def test_every_column_of_the_seed_says_what_the_exact_record_says(harness: Harness) -> None:
+    sent(harness)
     names = ", ".join(
         name for name in COLUMNS if name not in ("timestamp", "observed_timestamp", "tenant_id")
     )
-    rows = house.sql(f"SELECT {names}, tenant_id, record FROM audit_events ORDER BY sequence_number")
+    rows = harness.sql(f"SELECT {names}, tenant_id, record FROM audit_events ORDER BY sequence_number")
     assert len(rows) == 4
     for row in rows:
         record = json.loads(row[-1])
@@ -153,9 +159,9 @@ def test_every_column_of_the_seed_says_what_the_exact_record_says(house: House) 
             assert value == record.get(name, chain.get(name)), name
 
 
-def test_times_are_derived_to_the_microsecond_beside_the_exact_text(pg_house: PostgresHouse) -> None:
-    sent(pg_house)
-    rows = pg_house.sql(
+def test_times_are_derived_to_the_microsecond_beside_the_exact_text(pg_harness: PostgresHarness) -> None:
+    sent(pg_harness)
+    rows = pg_harness.sql(
         "SELECT count(*) FROM audit_events WHERE "
         "timestamp <> (convert_from(record, 'UTF8')::jsonb ->> 'timestamp')::timestamptz"
     )

@@ -12,61 +12,61 @@ import pytest
 
 from observatory.features.transparency import commands_federation as federation
 from observatory.features.transparency import commands_key_rotation as succession
-from observatory.features.transparency.worker_federation import read_shown
+from observatory.features.transparency.worker_federation import read_peer_checkpoint
+from observatory.ledger import key_rotation as rotations
 from observatory.ledger import merkle, note
-from observatory.ledger import succession as rotations
 from observatory.ledger.note import BadNote, Signer
-from observatory.pipeline.state import HOME_TENANT, Principal, Verdict
-from observatory.runtime.outbound_http import Heard
+from observatory.pipeline.state import HOME_TENANT, Principal, SubmissionResult
+from observatory.runtime.outbound_http import OutboundResponse
 from tests.contract import test_witnesses
-from tests.contract.conftest import House, SqliteHouse
-from tests.contract.peering import ORIGIN, PeerLog, add, ask, told
+from tests.contract.conftest import Harness, SqliteHarness
+from tests.contract.peering import ORIGIN, PeerLog, add, ask, received
 from tests.contract.rotating import Rotating
 
-HOUSE = Principal(tenant_id=HOME_TENANT, role="admin", key_id="sys_gateway")
+GATEWAY_PRINCIPAL = Principal(tenant_id=HOME_TENANT, role="admin", key_id="sys_gateway")
 DEEP = b"[" * 3_000 + b"]" * 3_000
 
 
-def follow(house: House, vkey: str, proof: bytes) -> Verdict:
+def follow(harness: Harness, vkey: str, proof: bytes) -> SubmissionResult:
     """As the door does it: under the key that is known."""
-    told = rotations.read(proof)
-    shown = read_shown(told.checkpoint, vkey)
-    (verdict,) = house.submit(succession.follow(HOUSE, shown, told, house.now()))
+    received = rotations.read(proof)
+    shown = read_peer_checkpoint(received.checkpoint, vkey)
+    (verdict,) = harness.submit(succession.follow(GATEWAY_PRINCIPAL, shown, received, harness.now()))
     return verdict
 
 
-def key_of(house: House) -> str:
-    (row,) = house.read(house.store.rows(HOME_TENANT, "peers", removed_ns=None))
+def key_of(harness: Harness) -> str:
+    (row,) = harness.read(harness.store.rows(HOME_TENANT, "peers", removed_ns=None))
     return str(row["vkey"])
 
 
 @pytest.mark.req(512)
-def test_a_key_its_own_log_tells_of_is_followed_s600(house: House) -> None:
+def test_a_key_its_own_log_tells_of_is_followed_s600(harness: Harness) -> None:
     """S600: under the head cosigned last; the head stays, the old key is no key any more, once is enough."""
     log = Rotating()
-    add(house, log)
-    ask(house, log, log.offer(0, 8))
-    assert follow(house, log.vkey, log.shown(8)).code == 200
-    assert key_of(house) == log.new.vkey
-    assert follow(house, log.new.vkey, log.shown(8)).code == 200, "again: nothing is changed"
-    assert told(house, "peer_key_changed") == 1
-    event = next(one for one in house.trail_of() if b"peer_key_changed" in one.record)
+    add(harness, log)
+    ask(harness, log, log.offer(0, 8))
+    assert follow(harness, log.vkey, log.shown(8)).code == 200
+    assert key_of(harness) == log.new.vkey
+    assert follow(harness, log.new.vkey, log.shown(8)).code == 200, "again: nothing is changed"
+    assert received(harness, "peer_key_changed") == 1
+    event = next(one for one in harness.trail_of() if b"peer_key_changed" in one.record)
     body = json.loads(event.record)["body"]
     assert (body["vouched_by"], body["previous_vkey"], body["vkey"]) == ("log", log.vkey, log.new.vkey)
-    (head,) = house.read(house.store.rows(HOME_TENANT, "peer_heads"))
+    (head,) = harness.read(harness.store.rows(HOME_TENANT, "peer_heads"))
     assert (head["size"], bytes(head["root"])) == tuple(log.head(8))
-    assert ask(house, log, log.offer(8, 9)).code == 404, "by the old key nothing is cosigned"
+    assert ask(harness, log, log.offer(8, 9)).code == 404, "by the old key nothing is cosigned"
     successor = Rotating()
     successor.signer = log.new
-    assert ask(house, successor, successor.offer(0, 3)).code == 409, "nor rolled back by the new one"
-    assert ask(house, successor, successor.offer(8, 9)).code == 200
+    assert ask(harness, successor, successor.offer(0, 3)).code == 409, "nor rolled back by the new one"
+    assert ask(harness, successor, successor.offer(8, 9)).code == 200
 
 
-def test_what_vouches_for_nothing_is_not_followed_s601(house: House) -> None:
+def test_what_vouches_for_nothing_is_not_followed_s601(harness: Harness) -> None:
     """S601: a line beside the old key's, an event elsewhere, of another kind, name or key; an older head."""
     log, thief = Rotating(), Signer(ORIGIN, sha256(b"a thief").digest())
-    add(house, log)
-    ask(house, log, log.offer(0, 8))
+    add(harness, log)
+    ask(harness, log, log.offer(0, 8))
     other = note.vkey("other.example/log", thief.public_key)
     low = note.vkey(ORIGIN, bytes(32))
     bent = [
@@ -79,10 +79,10 @@ def test_what_vouches_for_nothing_is_not_followed_s601(house: House) -> None:
     ]
     for one in bent:
         proof = log.shown(8, extra=one.record)
-        assert follow(house, log.vkey, proof).code == 422
+        assert follow(harness, log.vkey, proof).code == 422
     hashes = merkle.inclusion_proof(log.leaves(8), 5)
     for wrong in (hashes[:-1], [*hashes, bytes(32)], [bytes(32), *hashes[1:]], []):
-        assert follow(house, log.vkey, log.shown(8, hashes=wrong)).code == 422
+        assert follow(harness, log.vkey, log.shown(8, hashes=wrong)).code == 422
     for malformed in (
         log.shown(8, index=4),
         log.shown(8, extra=b""),
@@ -96,110 +96,114 @@ def test_what_vouches_for_nothing_is_not_followed_s601(house: House) -> None:
         log.shown(8, extra=log.record.replace(b'"resource":{', b'"resource":{"a":' + DEEP + b",", 1)),
     ):
         with pytest.raises(BadNote):
-            follow(house, log.vkey, malformed)
+            follow(harness, log.vkey, malformed)
     forged = note.sign(note.checkpoint(ORIGIN, *log.head(8)), [thief, log.new])
     with pytest.raises(BadNote):
-        follow(house, log.vkey, log.shown(8, checkpoint=forged))
+        follow(harness, log.vkey, log.shown(8, checkpoint=forged))
     for size in (7, 9):
-        verdict = follow(house, log.vkey, log.shown(size))
+        verdict = follow(harness, log.vkey, log.shown(size))
         assert (verdict.code, verdict.answer) == (409, 8), "not the head that was cosigned"
     forked = Rotating(fork=7)
-    assert follow(house, log.vkey, forked.shown(8)).code == 409, "of this size, with another root"
-    assert key_of(house) == log.vkey and told(house, "peer_key_changed") == 0
+    assert follow(harness, log.vkey, forked.shown(8)).code == 409, "of this size, with another root"
+    assert key_of(harness) == log.vkey and received(harness, "peer_key_changed") == 0
 
 
-def test_an_old_rotation_shown_again_leads_nowhere_s601(house: House) -> None:
+def test_an_old_rotation_shown_again_leads_nowhere_s601(harness: Harness) -> None:
     """S601: after the key was followed twice the first proof is under a key that is known no more."""
     log = Rotating()
-    peer = add(house, log).answer
-    ask(house, log, log.offer(0, 8))
-    follow(house, log.vkey, log.shown(8))
+    peer = add(harness, log).answer
+    ask(harness, log, log.offer(0, 8))
+    follow(harness, log.vkey, log.shown(8))
     third = note.vkey(ORIGIN, Signer(ORIGIN, sha256(b"the third").digest()).public_key)
-    change = succession.change_key(house.admin(), peer["peer_id"], third, house.now())
-    assert house.submit(change)[0].code == 200
+    change = succession.change_key(harness.admin(), peer["peer_id"], third, harness.now())
+    assert harness.submit(change)[0].code == 200
     with pytest.raises(BadNote):
-        follow(house, key_of(house), log.shown(8))
+        follow(harness, key_of(harness), log.shown(8))
     seen = rotations.read(log.shown(8))
-    shown = read_shown(seen.checkpoint, log.vkey)
-    (verdict,) = house.submit(succession.follow(HOUSE, shown, seen, house.now()))
-    assert verdict.code == 404 and key_of(house) == third
+    shown = read_peer_checkpoint(seen.checkpoint, log.vkey)
+    (verdict,) = harness.submit(succession.follow(GATEWAY_PRINCIPAL, shown, seen, harness.now()))
+    assert verdict.code == 404 and key_of(harness) == third
 
 
-def test_an_admin_lets_a_key_follow_and_the_head_stays_s602(house: House) -> None:
+def test_an_admin_lets_a_key_follow_and_the_head_stays_s602(harness: Harness) -> None:
     """S602: audited as such; another name, another use or nobody is refused; nothing goes back."""
     log, after = PeerLog(), PeerLog(seed=b"the next key")
-    peer = add(house, log).answer
-    ask(house, log, log.offer(0, 5))
+    peer = add(harness, log).answer
+    ask(harness, log, log.offer(0, 5))
 
-    def change(vkey: str, peer_id: str = peer["peer_id"]) -> Verdict:
-        return house.submit(succession.change_key(house.admin(), peer_id, vkey, house.now()))[0]
+    def change(vkey: str, peer_id: str = peer["peer_id"]) -> SubmissionResult:
+        return harness.submit(succession.change_key(harness.admin(), peer_id, vkey, harness.now()))[0]
 
     assert change(PeerLog("other.example/log").vkey).code == 422
     assert change(note.vkey(ORIGIN, after.signer.public_key, note.COSIGNATURE)).code == 422
     assert change(after.vkey, "per_nobody").code == 404
-    assert change(log.vkey).code == 200 and told(house, "peer_key_changed") == 0, "the same again"
+    assert change(log.vkey).code == 200 and received(harness, "peer_key_changed") == 0, "the same again"
     assert change(after.vkey).code == 200
-    event = next(one for one in house.trail_of() if b"peer_key_changed" in one.record)
+    event = next(one for one in harness.trail_of() if b"peer_key_changed" in one.record)
     assert json.loads(event.record)["body"]["vouched_by"] == "admin"
-    assert ask(house, log, log.offer(5, 8)).code == 404
-    assert ask(house, after, after.offer(0, 3)).code == 409
-    assert ask(house, after, PeerLog(seed=b"the next key", fork=2).offer(5, 5)).code == 422
-    assert told(house, "peer_fork_detected") == 1, "what was cosigned is held against the new key too"
-    assert ask(house, after, after.offer(5, 8)).code == 200
-    house.submit(federation.remove_peer(house.admin(), peer["peer_id"], house.now()))
+    assert ask(harness, log, log.offer(5, 8)).code == 404
+    assert ask(harness, after, after.offer(0, 3)).code == 409
+    assert ask(harness, after, PeerLog(seed=b"the next key", fork=2).offer(5, 5)).code == 422
+    assert received(harness, "peer_fork_detected") == 1, "what was cosigned is held against the new key too"
+    assert ask(harness, after, after.offer(5, 8)).code == 200
+    harness.submit(federation.remove_peer(harness.admin(), peer["peer_id"], harness.now()))
     assert change(log.vkey).code == 404
 
 
 class Follower(test_witnesses.Witness):
     """The other house's witness with its second door."""
 
-    async def post(self, url: str, body: bytes) -> Heard:
+    async def post(self, url: str, body: bytes) -> OutboundResponse:
         try:
             if url.endswith("/add-checkpoint"):
                 return await super().post(url, body)
             assert url == f"{test_witnesses.URL}/follow-key"
             seen = rotations.read(body)
-            (peer,) = await self.house.store.rows(HOME_TENANT, "peers")
-            shown = read_shown(seen.checkpoint, peer["vkey"])
+            (peer,) = await self.harness.store.rows(HOME_TENANT, "peers")
+            shown = read_peer_checkpoint(seen.checkpoint, peer["vkey"])
         except BadNote:
-            return Heard(403, "application/json", b"")
-        (verdict,) = self.house.submit(succession.follow(HOUSE, shown, seen, self.house.now()))
-        return Heard(verdict.code, "text/plain", b"")
+            return OutboundResponse(403, "application/json", b"")
+        (verdict,) = self.harness.submit(
+            succession.follow(GATEWAY_PRINCIPAL, shown, seen, self.harness.now())
+        )
+        return OutboundResponse(verdict.code, "text/plain", b"")
 
 
 @pytest.fixture
-def theirs(tmp_path: Path, sqlite_template: Path) -> Iterator[SqliteHouse]:
+def theirs(tmp_path: Path, sqlite_template: Path) -> Iterator[SqliteHarness]:
     path = tmp_path / "theirs.db"
     shutil.copyfile(sqlite_template, path)
-    house = SqliteHouse(path)
-    house.open()
-    house.create_tenant(HOME_TENANT)
-    yield house
-    house.end()
+    harness = SqliteHarness(path)
+    harness.open()
+    harness.create_tenant(HOME_TENANT)
+    yield harness
+    harness.end()
 
 
 @pytest.mark.req(512)
-def test_a_witness_is_led_from_key_to_key_s603(house: House, theirs: SqliteHouse, tmp_path: Path) -> None:
+def test_a_witness_is_led_from_key_to_key_s603(
+    harness: Harness, theirs: SqliteHarness, tmp_path: Path
+) -> None:
     """S603: after rotations it did not see, by what our log tells; figures say how it answers."""
-    side = test_witnesses.Side(house, theirs, tmp_path / "keys")
+    side = test_witnesses.Side(harness, theirs, tmp_path / "keys")
     side.wire = Follower(theirs)
     side.start()
     assert side.offer().state == "cosigned"
     first = key_of(theirs)
     for _ in range(2):
-        house.read(side.desk.sealer.rotate(house.admin()))
-        side.desk.look()
+        harness.read(side.log_sealer.sealer.rotate(harness.admin()))
+        side.log_sealer.look()
         side.say(2)
     assert side.offer().state == "cosigned"
-    ring = side.desk.sealer.keyring
+    ring = side.log_sealer.sealer.keyring
     assert ring is not None
     assert first != key_of(theirs) == note.vkey(test_witnesses.US, ring.public_key)
-    assert told(theirs, "peer_key_changed") == 2 and told(theirs, "peer_fork_detected") == 0
-    kept = side.desk.checkpoint()
+    assert received(theirs, "peer_key_changed") == 2 and received(theirs, "peer_fork_detected") == 0
+    kept = side.log_sealer.checkpoint()
     assert kept is not None and side.cosigned == kept.size
-    house.read(side.desk.sealer.rotate(house.admin()))
-    side.desk.look()
-    assert side.offer().state == "cosigned" and told(theirs, "peer_key_changed") == 3, "shown at once"
+    harness.read(side.log_sealer.sealer.rotate(harness.admin()))
+    side.log_sealer.look()
+    assert side.offer().state == "cosigned" and received(theirs, "peer_key_changed") == 3, "shown at once"
     side.look()
     figures = {one.name + one.labels.get("state", ""): one.value for one in side.federation.measures()}
     assert (figures["observatory_peerscosigned"], figures["observatory_peer_forks"]) == (1, 0)
@@ -207,20 +211,20 @@ def test_a_witness_is_led_from_key_to_key_s603(house: House, theirs: SqliteHouse
 
 
 def test_a_key_that_was_lost_is_not_led_to_s603(
-    sqlite_house: SqliteHouse, theirs: SqliteHouse, tmp_path: Path
+    sqlite_harness: SqliteHarness, theirs: SqliteHarness, tmp_path: Path
 ) -> None:
     """S603: no event of the old key's log names the new one; it takes an admin's word over there."""
-    side = test_witnesses.Side(sqlite_house, theirs, tmp_path / "keys")
+    side = test_witnesses.Side(sqlite_harness, theirs, tmp_path / "keys")
     side.wire = Follower(theirs)
     side.start()
     side.offer()
-    side.desk.path.unlink()
+    side.log_sealer.path.unlink()
     side.start(accepts=True)
     side.say(2)
-    assert side.desk.checkpoint() is not None
-    assert side.offer().state == "refused" and told(theirs, "peer_key_changed") == 0
+    assert side.log_sealer.checkpoint() is not None
+    assert side.offer().state == "refused" and received(theirs, "peer_key_changed") == 0
     (peer,) = theirs.read(theirs.store.rows(HOME_TENANT, "peers"))
-    ring = side.desk.sealer.keyring
+    ring = side.log_sealer.sealer.keyring
     assert ring is not None
     vkey = note.vkey(test_witnesses.US, ring.public_key)
     theirs.submit(succession.change_key(theirs.admin(), peer["peer_id"], vkey, theirs.now()))

@@ -9,94 +9,96 @@ import pytest
 from observatory.errors import StatementFailed
 from observatory.features.backup.copy import copy_database
 from observatory.ledger import thoughts as ledger
-from observatory.pipeline.rows import Write
-from observatory.pipeline.state import HOME_TENANT, Act, Verdict
-from tests.contract.conftest import OTHER_TENANT, House, PostgresHouse, SqliteHouse
+from observatory.pipeline.rows import RowWrite
+from observatory.pipeline.state import HOME_TENANT, Command, SubmissionResult
+from tests.contract.conftest import OTHER_TENANT, Harness, PostgresHarness, SqliteHarness
 from tests.contract.test_relay import events
-from tests.contract.test_thoughts import reason, told
+from tests.contract.test_thoughts import reason, received
 from tests.contract.thinking import SESSION, TASK, Thinker
 
 
 @pytest.fixture
-def ann(house: House) -> Thinker:
-    return Thinker(house)
+def ann(harness: Harness) -> Thinker:
+    return Thinker(harness)
 
 
-def test_records_and_nodes_cannot_be_changed_deleted_or_emptied_s332(ann: Thinker, house: House) -> None:
+def test_records_and_nodes_cannot_be_changed_deleted_or_emptied_s332(ann: Thinker, harness: Harness) -> None:
     """S332: nor a seal, nor what a session began with."""
     ann.whole()
-    before = [house.sql(f"SELECT * FROM {table}") for table in ("thought_records", "merkle_nodes")]
+    before = [harness.sql(f"SELECT * FROM {table}") for table in ("thought_records", "merkle_nodes")]
     for table, column in (("thought_records", "author"), ("merkle_nodes", "hash")):
-        assert house.refuses(f"UPDATE {table} SET {column} = {column}")
-        assert house.refuses(f"DELETE FROM {table}")
-        assert house.refuses(f"TRUNCATE {table} CASCADE")
-        assert house.refuses(f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}")
-        assert house.refuses(f"INSERT INTO {table} SELECT * FROM {table}")
+        assert harness.refuses(f"UPDATE {table} SET {column} = {column}")
+        assert harness.refuses(f"DELETE FROM {table}")
+        assert harness.refuses(f"TRUNCATE {table} CASCADE")
+        assert harness.refuses(f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}")
+        assert harness.refuses(f"INSERT INTO {table} SELECT * FROM {table}")
     for change in ("root = NULL", "sealed_ns = NULL", "records = 3", "genesis = 'x'", "caller = 'x'"):
-        assert house.refuses(f"UPDATE thought_sessions SET {change}"), change
+        assert harness.refuses(f"UPDATE thought_sessions SET {change}"), change
     for table in ("thought_sessions", "thought_tasks"):
-        assert house.refuses(f"DELETE FROM {table}")
-    assert house.refuses("UPDATE thought_tasks SET state = 'open'")
-    after = [house.sql(f"SELECT * FROM {table}") for table in ("thought_records", "merkle_nodes")]
+        assert harness.refuses(f"DELETE FROM {table}")
+    assert harness.refuses("UPDATE thought_tasks SET state = 'open'")
+    after = [harness.sql(f"SELECT * FROM {table}") for table in ("thought_records", "merkle_nodes")]
     assert after == before
 
 
-def writing(house: House, *writes: Write) -> None:
-    house.submit(Act(house.admin(), house.now(), lambda desk: Verdict(200, None, [], list(writes))))
+def writing(harness: Harness, *writes: RowWrite) -> None:
+    harness.submit(
+        Command(harness.admin(), harness.now(), lambda uow: SubmissionResult(200, None, [], list(writes)))
+    )
 
 
-def test_the_database_refuses_what_the_corridor_would_s332(ann: Thinker, house: House) -> None:
+def test_the_database_refuses_what_the_corridor_would_s332(ann: Thinker, harness: Harness) -> None:
     """S332: a record after the seal or out of turn, a second one of an index, a seal before its time, a task
     that is closed by anything but its reflection."""
     ann.start()
     ann.think("plan")
     (row,) = ann.records()
-    assert house.refuses("UPDATE thought_tasks SET state = 'closed'")
-    assert house.refuses(f"UPDATE thought_tasks SET state = 'closed', closed_by = '{row['record_id']}'")
+    assert harness.refuses("UPDATE thought_tasks SET state = 'closed'")
+    assert harness.refuses(f"UPDATE thought_tasks SET state = 'closed', closed_by = '{row['record_id']}'")
     where = {"tenant_id": HOME_TENANT, "session_id": SESSION}
-    seal = Write("thought_sessions", {"sealed_ns": 1, "root": "sha256:00"}, where)
+    seal = RowWrite("thought_sessions", {"sealed_ns": 1, "root": "sha256:00"}, where)
     for write in (
-        Write("thought_records", row | {"record_id": "rec_again"}),
-        Write("thought_records", row | {"record_index": 1}),
-        Write("thought_records", row | {"record_index": 5, "record_id": "r", "sequence_number": 99}),
-        Write("thought_records", row | {"record_index": 1, "record_id": "r", "type": "informational"}),
+        RowWrite("thought_records", row | {"record_id": "rec_again"}),
+        RowWrite("thought_records", row | {"record_index": 1}),
+        RowWrite("thought_records", row | {"record_index": 5, "record_id": "r", "sequence_number": 99}),
+        RowWrite("thought_records", row | {"record_index": 1, "record_id": "r", "type": "informational"}),
         seal,
     ):
         with pytest.raises(StatementFailed):
-            writing(house, write)
-    writing(house, Write("thought_sessions", {"verified_records": 0}, where))
+            writing(harness, write)
+    writing(harness, RowWrite("thought_sessions", {"verified_records": 0}, where))
     with pytest.raises(StatementFailed):
-        writing(house, seal)
+        writing(harness, seal)
     ann.think("analysis", task_id="left")
     ann.verify()
     ann.think("reflection", task_id="left")
-    writing(house, Write("thought_sessions", {"open_tasks": 0}, where))
+    writing(harness, RowWrite("thought_sessions", {"open_tasks": 0}, where))
     with pytest.raises(StatementFailed):
-        writing(house, seal)
-    writing(house, Write("thought_sessions", {"open_tasks": 1}, where))
+        writing(harness, seal)
+    writing(harness, RowWrite("thought_sessions", {"open_tasks": 1}, where))
     ann.close()
     with pytest.raises(StatementFailed):
-        writing(house, Write("thought_records", row | {"record_index": 4, "record_id": "rec_late"}))
+        writing(harness, RowWrite("thought_records", row | {"record_index": 4, "record_id": "rec_late"}))
     with pytest.raises(StatementFailed):
-        writing(house, Write("merkle_nodes", where | {"level": 9, "node_index": 0, "hash": b"x"}))
+        writing(harness, RowWrite("merkle_nodes", where | {"level": 9, "node_index": 0, "hash": b"x"}))
 
 
 # --- what is changed all the same ---
 
 
-def disarmed(house: House, statement: str) -> None:
+def disarmed(harness: Harness, statement: str) -> None:
     """With every right of whoever runs the database: the triggers are taken away first."""
-    if isinstance(house, SqliteHouse):
+    if isinstance(harness, SqliteHarness):
         tables = "('thought_records', 'thought_sessions', 'merkle_nodes')"
-        for (name,) in house.sql(
+        for (name,) in harness.sql(
             f"SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN {tables}"
         ):
-            house.sql(f"DROP TRIGGER {name}")
+            harness.sql(f"DROP TRIGGER {name}")
     else:
         for table in ("thought_records", "thought_sessions", "merkle_nodes"):
-            house.sql(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+            harness.sql(f"ALTER TABLE {table} DISABLE TRIGGER USER")
     for one in statement.split(";"):
-        house.sql(one)
+        harness.sql(one)
 
 
 MOVED = "UPDATE thought_records SET record_index = {} WHERE record_index = {}"
@@ -125,26 +127,26 @@ TAMPERED = {
 
 
 @pytest.mark.req(307, 308, 309, 311, 312, 313)
-def test_a_change_of_any_column_is_found_and_named_s333(ann: Thinker, house: House) -> None:
+def test_a_change_of_any_column_is_found_and_named_s333(ann: Thinker, harness: Harness) -> None:
     """S333: at the record it stands in; a hard failure, and an event of the highest severity."""
-    house.create_tenant(OTHER_TENANT)
+    harness.create_tenant(OTHER_TENANT)
     ann.whole()
     columns = [column for column in ann.records()[0] if column in TAMPERED]
     assert set(ann.records()[0]) == set(TAMPERED), "a new column needs its line"
     for column in columns:
-        ((content,),) = house.sql("SELECT content FROM thought_records WHERE record_index = 1")
-        disarmed(house, f"UPDATE thought_records SET {column} = {TAMPERED[column]} WHERE record_index = 1")
+        ((content,),) = harness.sql("SELECT content FROM thought_records WHERE record_index = 1")
+        disarmed(harness, f"UPDATE thought_records SET {column} = {TAMPERED[column]} WHERE record_index = 1")
         assert ann.verify().answer == {"valid": False, "records": 4, "first_broken_index": 1}, column
-        put_back(house, column, content)
+        put_back(harness, column, content)
     assert ann.verify().answer["valid"]
-    broken = events(house, "chain_broken")
+    broken = events(harness, "chain_broken")
     assert len(broken) == len(columns) and {event["severity_number"] for event in broken} == {21}
     assert {event["body"]["first_broken_index"] for event in broken} == {1}
 
 
-def put_back(house: House, column: str, content: Any) -> None:
+def put_back(harness: Harness, column: str, content: Any) -> None:
     """From the event that told of it and from what was asked for: as it was."""
-    event = events(house, "thought_recorded")[1]
+    event = events(harness, "thought_recorded")[1]
     body = event["body"]
     whole = {
         "tenant_id": HOME_TENANT,
@@ -167,7 +169,7 @@ def put_back(house: House, column: str, content: Any) -> None:
         "shredded_by": None,
     }
     where = "chain_hash" if column != "chain_hash" else "content_hash"
-    house.sql(
+    harness.sql(
         f"UPDATE thought_records SET {column} = :value WHERE {where} = :mark",
         value=whole[column],
         mark=whole[where],
@@ -191,19 +193,19 @@ def put_back(house: House, column: str, content: Any) -> None:
     ],
 )
 def test_what_is_cut_off_swapped_or_begun_otherwise_is_found_s333(
-    ann: Thinker, house: House, statement: str, index: int
+    ann: Thinker, harness: Harness, statement: str, index: int
 ) -> None:
     """S333: missing, swapped, another beginning, another head, another seal."""
     ann.whole()
-    disarmed(house, statement)
+    disarmed(harness, statement)
     found = ann.verify().answer
     assert (found["valid"], found["first_broken_index"]) == (False, index)
 
 
-def test_a_chain_rewritten_whole_does_not_fit_its_events_s333(ann: Thinker, house: House) -> None:
+def test_a_chain_rewritten_whole_does_not_fit_its_events_s333(ann: Thinker, harness: Harness) -> None:
     """S333: content changed and every hash after it computed anew; the audit events still say otherwise."""
     ann.whole()
-    disarmed(house, "UPDATE thought_sessions SET sealed_ns = NULL, root = NULL")
+    disarmed(harness, "UPDATE thought_sessions SET sealed_ns = NULL, root = NULL")
     session, parent = ann.row(), ann.row()["genesis"]
     for row in ann.records():
         content = bytes(row["content"]) if row["record_index"] != 2 else b'{"choice":"stay"}'
@@ -212,7 +214,7 @@ def test_a_chain_rewritten_whole_does_not_fit_its_events_s333(ann: Thinker, hous
             **{name: row[name] for name in names}, index=row["record_index"], content=content
         )
         hashes = ledger.link(thought, parent)
-        house.sql(
+        harness.sql(
             "UPDATE thought_records SET content = :content, content_hash = :one, chain_hash = :two, "
             "parent_chain_hash = :parent WHERE record_id = :name",
             content=content,
@@ -222,33 +224,33 @@ def test_a_chain_rewritten_whole_does_not_fit_its_events_s333(ann: Thinker, hous
             name=row["record_id"],
         )
         parent = hashes.chain_hash
-    house.sql("UPDATE thought_sessions SET last_chain_hash = :last", last=parent)
+    harness.sql("UPDATE thought_sessions SET last_chain_hash = :last", last=parent)
     assert session["last_chain_hash"] != parent
     assert ann.verify().answer == {"valid": False, "records": 4, "first_broken_index": 2}
 
 
-def test_nothing_is_sealed_over_a_broken_chain_s335(ann: Thinker, house: House) -> None:
+def test_nothing_is_sealed_over_a_broken_chain_s335(ann: Thinker, harness: Harness) -> None:
     """S335: the seal looks itself, and a broken verification undoes the one that passed."""
     ann.start()
     ann.think("plan")
     ann.verify()
     ann.think("reflection")
-    disarmed(house, "UPDATE thought_records SET author = 'usr_else' WHERE record_index = 0")
+    disarmed(harness, "UPDATE thought_records SET author = 'usr_else' WHERE record_index = 0")
     assert reason(ann.seal()) == (409, "chain_broken")
-    assert len(told(house, "chain_broken")) == 1
-    house.sql(f"UPDATE thought_records SET author = '{ann.voice.name}'")
+    assert len(received(harness, "chain_broken")) == 1
+    harness.sql(f"UPDATE thought_records SET author = '{ann.voice.name}'")
     assert reason(ann.seal()) == (409, "not_verified")
 
 
 def test_a_copy_takes_the_trail_along_and_its_seal_holds_s346(
-    sqlite_house: SqliteHouse, empty_pg: str
+    sqlite_harness: SqliteHarness, empty_pg: str
 ) -> None:
     """S346: records before their seal, so that the other database takes them; it goes on there."""
-    before = Thinker(sqlite_house)
+    before = Thinker(sqlite_harness)
     sealed = before.whole().answer
     before.think("plan", session_id="ses_open")
-    copy_database(sqlite_house.url, empty_pg, lambda done, total: None)
-    there = PostgresHouse(empty_pg)
+    copy_database(sqlite_harness.url, empty_pg, lambda done, total: None)
+    there = PostgresHarness(empty_pg)
     there.open()
     try:
         after = Thinker(there)

@@ -10,10 +10,10 @@ import pytest
 from observatory.errors import NotDurable
 from observatory.features.webhooks import commands as webhooks
 from observatory.features.webhooks.retry import BREAK_AT, S
-from observatory.features.webhooks.worker import LOOK_S, Outcome
-from observatory.pipeline.state import Submission, Verdict
-from observatory.protocol.answers import Refused
-from tests.contract.conftest import House
+from observatory.features.webhooks.worker import LOOK_S, DeliveryOutcome
+from observatory.pipeline.state import Submission, SubmissionResult
+from observatory.protocol.responses import Refused
+from tests.contract.conftest import Harness
 from tests.contract.webhooking import (
     BAD,
     OK,
@@ -28,18 +28,18 @@ from tests.samples import decision_log
 SAID = "message_delivered"
 
 
-def test_a_receiver_that_fails_again_and_again_is_left_alone_and_probed_s499(house: House) -> None:
+def test_a_receiver_that_fails_again_and_again_is_left_alone_and_probed_s499(harness: Harness) -> None:
     """S499: then one at a time; the first success opens its lane again. Another's is not touched."""
-    make(house, SAID)
-    other = make(house, SAID, name="other")
-    sending = Sending(house, receiver := Receiver(BAD))
-    house.send(*(decision_log() for _ in range(BREAK_AT + 3)))
-    acts = [webhooks.disable(house.admin(), other["endpoint_id"], house.now())]
-    house.submit(*acts)
+    make(harness, SAID)
+    other = make(harness, SAID, name="other")
+    sending = Sending(harness, receiver := Receiver(BAD))
+    harness.send(*(decision_log() for _ in range(BREAK_AT + 3)))
+    acts = [webhooks.disable(harness.admin(), other["endpoint_id"], harness.now())]
+    harness.submit(*acts)
     sending.look()
     broken = len(receiver.heard)
     assert BREAK_AT <= broken < BREAK_AT + 3 + 1
-    house.send(decision_log())
+    harness.send(decision_log())
     sending.look()
     assert len(receiver.heard) == broken, "its pause is everybody's who waits for it"
     sending.wait(29)
@@ -50,33 +50,33 @@ def test_a_receiver_that_fails_again_and_again_is_left_alone_and_probed_s499(hou
     sending.wait(602)
     sending.look()
     assert len(receiver.heard) > broken + 2
-    assert endpoint(house, {"endpoint_id": other["endpoint_id"]})["failures"] == 0
+    assert endpoint(harness, {"endpoint_id": other["endpoint_id"]})["failures"] == 0
 
 
-def test_what_a_throttling_receiver_asks_for_is_granted_s495(house: House) -> None:
+def test_what_a_throttling_receiver_asks_for_is_granted_s495(harness: Harness) -> None:
     """S495: the whole lane waits as long as Retry-After says; then it goes on."""
-    make(house, SAID)
-    busy = Outcome(False, 429, "the receiver answered 429", 1_000)
-    sending = Sending(house, receiver := Receiver(busy, OK))
-    house.send(decision_log())
+    make(harness, SAID)
+    busy = DeliveryOutcome(False, 429, "the receiver returned 429", 1_000)
+    sending = Sending(harness, receiver := Receiver(busy, OK))
+    harness.send(decision_log())
     sending.look()
-    house.send(decision_log())
+    harness.send(decision_log())
     sending.wait(990)
     assert len(receiver.heard) == 1
     sending.wait(20)
     assert len(receiver.heard) == 3
 
 
-def test_one_that_hangs_delays_only_itself_and_kills_cost_a_repeat_s500(house: House) -> None:
+def test_one_that_hangs_delays_only_itself_and_kills_cost_a_repeat_s500(harness: Harness) -> None:
     """S500, S510: four tries to it at once; what was sent and not written down is sent again, same id."""
-    make(house, SAID, name="slow")
-    make(house, SAID)
-    sending = Sending(house, receiver := Receiver())
+    make(harness, SAID, name="slow")
+    make(harness, SAID)
+    sending = Sending(harness, receiver := Receiver())
     slow = Receiver()
     at_once: list[int] = []
 
     class Both:
-        async def send(self, endpoint: dict, *rest: object) -> Outcome:  # type: ignore[type-arg]
+        async def send(self, endpoint: dict, *rest: object) -> DeliveryOutcome:  # type: ignore[type-arg]
             if endpoint["name"] != "slow":
                 return await receiver.send(endpoint, *rest)  # type: ignore[arg-type]
             slow.heard.append(("slow", str(rest[0]), b""))
@@ -85,20 +85,20 @@ def test_one_that_hangs_delays_only_itself_and_kills_cost_a_repeat_s500(house: H
             return OK
 
     sending.sender.transports["webhook"] = Both()
-    house.send(*(decision_log() for _ in range(8)))
+    harness.send(*(decision_log() for _ in range(8)))
 
     async def killed() -> None:
         async with asyncio.TaskGroup() as group:
             sending.sender._group = group
-            await sending.sender.look(house.now())
+            await sending.sender.look(harness.now())
             while len(receiver.heard) < 8 or len(slow.heard) < 4:
                 await asyncio.sleep(0)
-                await sending.sender.look(house.now())
+                await sending.sender.look(harness.now())
             for lane in sending.sender._all():
                 for task in lane.workers if lane.endpoint["name"] == "slow" else ():
                     task.cancel()
 
-    house.read(killed())
+    harness.read(killed())
     assert len(slow.heard) == 4
     before = {name for _, name, _ in slow.heard}
     sending.again()
@@ -107,39 +107,41 @@ def test_one_that_hangs_delays_only_itself_and_kills_cost_a_repeat_s500(house: H
     assert len(again) == len(set(again)) == 8 and before <= set(again)
 
 
-def test_a_rate_is_kept_and_figures_are_told_s512(house: House) -> None:
+def test_a_rate_is_kept_and_figures_are_told_s512(harness: Harness) -> None:
     """S500, S512: a minute's worth is a minute's; waiting, in flight, delivered, failed, dead, the oldest."""
-    make(house, SAID, rate_per_min=60_000)
-    sending = Sending(house, Receiver(BAD, OK))
-    house.send(decision_log(), decision_log())
+    make(harness, SAID, rate_per_min=60_000)
+    sending = Sending(harness, Receiver(BAD, OK))
+    harness.send(decision_log(), decision_log())
     sending.look()
-    house.wait(20 * S)
-    sending.sender._figured.clear()
+    harness.wait(20 * S)
+    sending.sender._counted_at.clear()
     sending.look()
-    told_ = {one.name.removeprefix("observatory_webhooks_"): one.value for one in sending.sender.measures()}
-    assert (told_["delivered_total"], told_["failed_total"], told_["dead_total"]) == (1, 1, 0)
-    assert (told_["waiting"], told_["in_flight"], told_["endpoints"]) == (1, 0, 1)
-    assert 19 < told_["oldest_waiting_seconds"] < 40
+    received_ = {
+        one.name.removeprefix("observatory_webhooks_"): one.value for one in sending.sender.measures()
+    }
+    assert (received_["delivered_total"], received_["failed_total"], received_["dead_total"]) == (1, 1, 0)
+    assert (received_["waiting"], received_["in_flight"], received_["endpoints"]) == (1, 0, 1)
+    assert 19 < received_["oldest_waiting_seconds"] < 40
     assert all(not one.labels for one in sending.sender.measures())
 
 
-def test_a_backlog_before_one_that_hangs_is_not_asked_for_again_and_again_s500(house: House) -> None:
+def test_a_backlog_before_one_that_hangs_is_not_asked_for_again_and_again_s500(harness: Harness) -> None:
     """S500: while its places are taken nothing more of it can be begun: the sender rests as ever."""
-    make(house, SAID)
-    sending = Sending(house, receiver := Receiver())
+    make(harness, SAID)
+    sending = Sending(harness, receiver := Receiver())
     receiver.hang = asyncio.Event()
-    house.send(*(decision_log() for _ in range(66)))
+    harness.send(*(decision_log() for _ in range(66)))
     rests: list[float] = []
 
     async def hung() -> None:
         async with asyncio.TaskGroup() as group:
             sending.sender._group = group
-            await sending.sender.look(house.now())
+            await sending.sender.look(harness.now())
             rests.append(sending.sender._rest_s())
             assert receiver.hang is not None
             receiver.hang.set()
 
-    house.read(hung())
+    harness.read(hung())
     assert rests == [LOOK_S]
     sending.look()
     assert len(receiver.heard) == 66
@@ -156,11 +158,11 @@ class Follower:
     async def resign(self) -> None: ...
 
 
-def test_who_does_not_lead_sends_nothing_s500(house: House) -> None:
+def test_who_does_not_lead_sends_nothing_s500(harness: Harness) -> None:
     """S500: the lease saves work; what is right does not hang on it."""
-    make(house, SAID)
-    sending = Sending(house, receiver := Receiver(BAD, OK), leader=(leader := Follower()))
-    house.send(decision_log())
+    make(harness, SAID)
+    sending = Sending(harness, receiver := Receiver(BAD, OK), leader=(leader := Follower()))
+    harness.send(decision_log())
     sending.look()
     assert receiver.heard == []
     leader.epoch = 1
@@ -175,18 +177,18 @@ def test_who_does_not_lead_sends_nothing_s500(house: House) -> None:
 
 @pytest.mark.parametrize("is_answered", [False, True])
 def test_a_try_that_cannot_be_written_down_is_not_repeated_at_once_s510(
-    house: House, is_answered: bool
+    harness: Harness, is_answered: bool
 ) -> None:
     """S510: the disk is full, say: the receiver is not flooded, and has it again under the same id. The
     corridor raises that, or answers 503."""
-    made = make(house, SAID)
-    sending = Sending(house, receiver := Receiver())
-    house.send(decision_log())
+    made = make(harness, SAID)
+    sending = Sending(harness, receiver := Receiver())
+    harness.send(decision_log())
     real, full = sending.submit, [False]
 
-    async def submit(tenant_id: str, items: Sequence[Submission]) -> list[Verdict]:
+    async def submit(tenant_id: str, items: Sequence[Submission]) -> list[SubmissionResult]:
         if full[0] and is_answered:
-            return [Verdict(503, Refused(reason="not_durable")) for _ in items]
+            return [SubmissionResult(503, Refused(reason="not_durable")) for _ in items]
         if full[0]:
             raise NotDurable("the disk is full")
         full[0] = True  # after what is to be sent was queued
@@ -195,10 +197,10 @@ def test_a_try_that_cannot_be_written_down_is_not_repeated_at_once_s510(
     sending.submit = submit  # type: ignore[method-assign]
     for _ in range(5):
         sending.look()
-    assert len(receiver.heard) == 1 and deliveries(house, made)[0]["attempts"] == 0
+    assert len(receiver.heard) == 1 and deliveries(harness, made)[0]["attempts"] == 0
     sending.submit = real  # type: ignore[method-assign]
     for lane in sending.sender._all():
         lane.hurt = 0.0
     sending.look()
     assert len({name for _, name, _ in receiver.heard}) == 1 and len(receiver.heard) == 2
-    assert deliveries(house, made)[0]["state"] == "delivered"
+    assert deliveries(harness, made)[0]["state"] == "delivered"

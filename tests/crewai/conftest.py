@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.flows.sdk_desk import Desk
+from tests.flows.sdk_harness import SdkHarness
 from tests.flows.server import Server
 
 os.environ.update(
@@ -39,5 +39,5 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def desk(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    return Desk(server, tmp_path_factory.mktemp("home"))
+def harness(server: Server, tmp_path_factory: pytest.TempPathFactory) -> SdkHarness:
+    return SdkHarness(server, tmp_path_factory.mktemp("home"))

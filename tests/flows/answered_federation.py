@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from observatory.ledger import witness
-from observatory.ledger.witness import Offer
+from observatory.ledger.witness import CheckpointOffer
 from tests.contract.peering import PeerLog
 from tests.contract.rotating import Rotating
 from tests.flows.tenant import Tenant
@@ -20,7 +20,7 @@ def federated(own: Tenant) -> Answers:
     body = {"name": "them", "vkey": log.vkey, "url": "https://192.0.2.1/v1/witness/tnt_theirs"}
     door = f"/v1/witness/{own.tenant_id}"
 
-    def ask(offer: Offer, path: str = door) -> tuple[str, Any]:
+    def ask(offer: CheckpointOffer, path: str = door) -> tuple[str, Any]:
         return "add_checkpoint", stranger.post(f"{path}/add-checkpoint", content=witness.write(offer))
 
     yield ask(log.offer(0, 5))  # 404
@@ -32,11 +32,11 @@ def federated(own: Tenant) -> Answers:
     yield "list_peers", http.get("/v1/peers")
     yield ask(log.offer(0, 5))
     yield ask(log.offer(0, 5))  # 409
-    yield ask(Offer(5, [], log.checkpoint(8)))  # 422
+    yield ask(CheckpointOffer(5, [], log.checkpoint(8)))  # 422
     yield ask(log.offer(9, 5))  # 400
-    yield ask(Offer(5, [], PeerLog(seed=b"impostor").checkpoint(5)))  # 403
+    yield ask(CheckpointOffer(5, [], PeerLog(seed=b"impostor").checkpoint(5)))  # 403
     yield "add_checkpoint", stranger.post(f"{door}/add-checkpoint", content=b"x" * (1 << 16))
-    yield "witnessed_checkpoint", stranger.get(f"{door}/{witness.place(log.origin)}/checkpoint")
+    yield "witnessed_checkpoint", stranger.get(f"{door}/{witness.log_id_of(log.origin)}/checkpoint")
     yield "witnessed_checkpoint", stranger.get(f"{door}/none/checkpoint")
     yield "list_peers", http.get("/v1/peers")
     path = f"/v1/peers/{made.json()['peer_id']}"

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import claude_agent_sdk
 
 from observatory.sdk.integrations.claude_code import settings
-from observatory.sdk.integrations.claude_code.hook import Options
+from observatory.sdk.integrations.claude_code.hook import HookOptions
 from tests.flows.scripted_model import Script, ScriptedModel
 from tests.flows.server import Server
 from tests.waiting import PATIENCE_S, until
@@ -34,7 +34,7 @@ Json = dict[str, Any]
 class Project:
     """A folder with our hooks, an operator at the gateway, and the sessions Claude Code has there."""
 
-    def __init__(self, server: Server, folder: Path, options: Options | None = None) -> None:
+    def __init__(self, server: Server, folder: Path, options: HookOptions | None = None) -> None:
         self.server = server
         self.folder = folder / f"project-{uuid.uuid4().hex[:8]}"
         self.home = folder / f"home-{uuid.uuid4().hex[:8]}"
@@ -43,7 +43,7 @@ class Project:
         (self.folder / ".claude").mkdir(parents=True)
         self.data.mkdir(parents=True)
         self.know_gateway(server.url)
-        self.install(options or Options())
+        self.install(options or HookOptions())
         self.models: list[ScriptedModel] = []
         self.session_id = str(uuid.uuid4())
         """Of the next run; known before, so that a scripted turn can command it."""
@@ -52,7 +52,7 @@ class Project:
         known = {"url": url, "agent_key": self.server.key("agent")}
         (self.data / "agent.json").write_text(json.dumps(known))
 
-    def install(self, options: Options) -> None:
+    def install(self, options: HookOptions) -> None:
         patient = options._replace(box_s=PATIENCE_S)  # this machine may be busy with other tests
         made = settings.installed({}, HOOK, patient)
         (self.folder / ".claude" / "settings.json").write_text(json.dumps(made))
@@ -122,8 +122,8 @@ class Project:
     # The operator.
 
     def do(self, command: str, session_id: str, **body: Any) -> Json:
-        told = {"agent_id": self.agent} | body
-        answer = self.server.http("operator").post(f"/v1/sessions/{session_id}/{command}", json=told)
+        received = {"agent_id": self.agent} | body
+        answer = self.server.http("operator").post(f"/v1/sessions/{session_id}/{command}", json=received)
         assert answer.status_code < 300, answer.text
         return dict(answer.json())
 
@@ -179,7 +179,7 @@ class Ended(NamedTuple):
     complaint: str
 
     @property
-    def told(self) -> Json:
+    def received(self) -> Json:
         """What the hook answers for its event."""
         return dict(self.answer.get("hookSpecificOutput") or {})
 

@@ -73,7 +73,7 @@ def ack(server: Server, agent: str, *items: Json) -> None:
     assert answer.status_code == 200 and answer.json()["acked"] == ids, answer.text
 
 
-def told(server: Server, event_type: str, **body: Any) -> list[Json]:
+def received(server: Server, event_type: str, **body: Any) -> list[Json]:
     """Events of this name whose body says this, newest first."""
     items = server.http("operator").get("/v1/audit/tenant", params={"limit": 1_000}).json()["items"]
     return [

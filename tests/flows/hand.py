@@ -82,7 +82,7 @@ def typing(server: Server, words: list[str], *answers: str, columns: int = 200) 
         except OSError:  # the terminal closes with its last process
             break
         shown += part
-        if left and shown.rstrip(" ").endswith(("[y/N]", "to go on:")) and part.endswith(" "):
+        if left and shown.rstrip(" ").endswith(("[y/N]", "to continue:")) and part.endswith(" "):
             os.write(mine, left.pop(0).encode() + b"\n")
     os.close(mine)
     return process.wait(60), shown.replace("\r\n", "\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.flows.node_agent import NodeAgent
-from tests.flows.sdk_desk import PATIENCE_S, Desk
+from tests.flows.sdk_harness import PATIENCE_S, SdkHarness
 from tests.flows.server import clean_environment
 
 HERE = Path(__file__).parent
@@ -79,26 +79,26 @@ class NodeLed:
         self._agent.kill()
 
 
-def recorded_python(desk: Desk, journal: Path) -> Led:
-    return PythonLed("recorded_agent.py", journal, desk.name, _door(desk))
+def recorded_python(harness: SdkHarness, journal: Path) -> Led:
+    return PythonLed("recorded_agent.py", journal, harness.name, _door(harness))
 
 
-def recorded_node(desk: Desk, journal: Path) -> Led:
+def recorded_node(harness: SdkHarness, journal: Path) -> Led:
     environment = {
         "NODE_OPTIONS": f"--import {HERE / 'recorded.mjs'}",
-        "RECORDED_HOME": str(desk.home),
+        "RECORDED_HOME": str(harness.home),
         "RECORDED_JOURNAL": str(journal),
     }
-    return NodeLed(NodeAgent(desk.server, desk.name, desk.home, environment, control=False))
+    return NodeLed(NodeAgent(harness.server, harness.name, harness.home, environment, control=False))
 
 
-def plain_python(desk: Desk, delivery: dict[str, float]) -> Led:
-    return PythonLed("plain_agent.py", desk.name, _door(desk), json.dumps(delivery))
+def plain_python(harness: SdkHarness, delivery: dict[str, float]) -> Led:
+    return PythonLed("plain_agent.py", harness.name, _door(harness), json.dumps(delivery))
 
 
-def plain_node(desk: Desk, delivery: dict[str, float]) -> Led:
-    return NodeLed(NodeAgent(desk.server, desk.name, desk.home, control=False, delivery=delivery))
+def plain_node(harness: SdkHarness, delivery: dict[str, float]) -> Led:
+    return NodeLed(NodeAgent(harness.server, harness.name, harness.home, control=False, delivery=delivery))
 
 
-def _door(desk: Desk) -> str:
-    return json.dumps({**desk.door(), "data": str(desk.home)})
+def _door(harness: SdkHarness) -> str:
+    return json.dumps({**harness.credentials(), "data": str(harness.home)})

@@ -15,7 +15,7 @@ import nats as nats_py
 
 from observatory.protocol import nats
 from observatory.protocol.credentials import digest, public_id
-from observatory.protocol.nats import Letter, Reply
+from observatory.protocol.nats import NatsReply, NatsRequest
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -46,27 +46,27 @@ class Pen:
         self.secret = nats.secret_of(digest(key))
         self.address = nats.address(f"nats://nowhere/{prefix}")
 
-    def message(self, body: bytes | dict[str, Any], reply: str = "", **more: Any) -> Letter:
+    def message(self, body: bytes | dict[str, Any], reply: str = "", **more: Any) -> NatsRequest:
         """For the ingest subject; one JSON message."""
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        letter = Letter(
+        letter = NatsRequest(
             self.address.ingest(self.public), self.public, time.time_ns(), "POST /v1/messages", reply, raw
         )
         return letter._replace(**more)
 
-    def request(self, call: str, reply: str, body: bytes = b"", **more: Any) -> Letter:
-        letter = Letter(self.address.request, self.public, time.time_ns(), call, reply, body)
+    def request(self, call: str, reply: str, body: bytes = b"", **more: Any) -> NatsRequest:
+        letter = NatsRequest(self.address.request, self.public, time.time_ns(), call, reply, body)
         return letter._replace(**more)
 
-    def headers(self, letter: Letter) -> dict[str, str]:
-        return nats.sealed(letter, self.secret)
+    def headers(self, letter: NatsRequest) -> dict[str, str]:
+        return nats.nats_headers(letter, self.secret)
 
-    def read(self, headers: dict[str, str] | None, body: bytes, letter: Letter) -> Reply | None:
-        return nats.read_answer(headers, body, self.headers(letter)[nats.SIGNATURE], self.secret)
+    def read(self, headers: dict[str, str] | None, body: bytes, letter: NatsRequest) -> NatsReply | None:
+        return nats.read_reply(headers, body, self.headers(letter)[nats.SIGNATURE], self.secret)
 
 
 async def answer_to(
-    client: Client, pen: Pen, letter: Letter, headers: dict[str, str] | None = None, native: bool = False
+    client: Client, pen: Pen, letter: NatsRequest, headers: dict[str, str] | None = None, native: bool = False
 ) -> tuple[int, dict[str, Any], bool]:
     """Status, body, and whether it was signed. `native`: where NATS itself looks for a reply."""
     inbox = client.new_inbox()
@@ -75,6 +75,6 @@ async def answer_to(
     sent = pen.headers(letter) | (headers or {})
     await client.publish(letter.subject, letter.body, inbox if native else "", sent)
     message = await heard.next_msg(PATIENCE_S)
-    told = message.headers or {}
-    signed = nats.SIGNATURE in told and pen.read(told, message.data, letter) is not None
-    return int(told[nats.STATUS]), json.loads(message.data), signed
+    received = message.headers or {}
+    signed = nats.SIGNATURE in received and pen.read(received, message.data, letter) is not None
+    return int(received[nats.STATUS]), json.loads(message.data), signed

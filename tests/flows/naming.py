@@ -7,13 +7,13 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from tests.flows.house import BODIES, House
+from tests.flows.two_tenants import BODIES, TwoTenants
 from tests.samples import envelope
 
 Json = dict[str, Any]
 
 
-def named_in_path(house: House, path: str) -> Iterator[tuple[str, str]]:
+def named_in_path(deployment: TwoTenants, path: str) -> Iterator[tuple[str, str]]:
     """The path with an id of theirs, and with one of its form that is nowhere; other ids in it are ours.
 
     Of a path with several, all of theirs are tried together as well.
@@ -24,11 +24,11 @@ def named_in_path(house: House, path: str) -> Iterator[tuple[str, str]]:
         return shape if shape != known else f"nobody{uuid.uuid4().hex}"
 
     names = re.findall(r"\{(\w+)\}", path)
-    tries = [{name: known} for name in names for known in house.ids[name]]
-    tries += [{name: house.ids[name][0] for name in names}] if len(names) > 1 else []
+    tries = [{name: known} for name in names for known in deployment.ids[name]]
+    tries += [{name: deployment.ids[name][0] for name in names}] if len(names) > 1 else []
     for theirs in tries:
         none = {name: nowhere(known) for name, known in theirs.items()}
-        known, unknown = (path.format_map(house.mine | ids) for ids in (theirs, none))
+        known, unknown = (path.format_map(deployment.mine | ids) for ids in (theirs, none))
         yield known, unknown
 
 

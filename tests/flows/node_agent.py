@@ -25,12 +25,12 @@ DRIVER = Path(__file__).with_name("node_agent.mjs")
 class Thrown(Exception):
     """An error of JavaScript, by its name."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        super().__init__(f"{told.get('name')}: {told.get('message')}")
-        self.name: str = told.get("name") or ""
-        self.reason: str | None = told.get("reason")
-        self.note: str | None = told.get("note")
-        self.faults: list[dict[str, str]] = told.get("faults") or []
+    def __init__(self, received: dict[str, Any]) -> None:
+        super().__init__(f"{received.get('name')}: {received.get('message')}")
+        self.name: str = received.get("name") or ""
+        self.reason: str | None = received.get("reason")
+        self.note: str | None = received.get("note")
+        self.faults: list[dict[str, str]] = received.get("faults") or []
 
 
 class NodeAgent:
@@ -46,13 +46,13 @@ class NodeAgent:
     ) -> None:
         self.name = name
         node, _ = windows.node()
-        self.door = {"url": server.url, "key": server.key("agent"), "data": str(home)}
+        self.credentials = {"url": server.url, "key": server.key("agent"), "data": str(home)}
         words = [
             str(node),
             str(DRIVER),
             str(windows.build_sdk() / "node.js"),
             name,
-            json.dumps(self.door | options),
+            json.dumps(self.credentials | options),
         ]
         self.process = subprocess.Popen(
             words,
@@ -81,9 +81,11 @@ class NodeAgent:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            told = json.loads(line)
-            done = self._asked.pop(told["id"])
-            done.set_exception(Thrown(told["error"])) if "error" in told else done.set_result(told["value"])
+            received = json.loads(line)
+            done = self._asked.pop(received["id"])
+            done.set_exception(Thrown(received["error"])) if "error" in received else done.set_result(
+                received["value"]
+            )
         for left in self._asked.values():
             left.set_exception(EOFError("the Node process has ended"))
 

@@ -4,7 +4,7 @@ start costs otherwise.
 Before a gateway has threads or a loop it forks its nursery, which has loaded all an analyst needs and forks
 one when asked. The gateway becomes its parent (`PR_SET_CHILD_SUBREAPER`: a process whose parent ends goes to
 the nearest ancestor that takes it), so it is waited for, killed and found as one that was executed: own
-session, settings on stdin, `observatory.runtime.analyst.main` from its first line on. What is to be seen of
+session, settings on stdin, `observatory.analyst.main` from its first line on. What is to be seen of
 its command line, and everything where the system is another, takes `EXECUTED`.
 """
 
@@ -26,7 +26,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 def prepare() -> None:
     """In the process that all gateways are forked from: what every analyst loads."""
-    from observatory.runtime import analyst
+    from observatory import analyst
 
     assert analyst
 
@@ -105,25 +105,25 @@ def _rear(orders: socket.socket) -> NoReturn:
         word, fds, _, _ = socket.recv_fds(orders, 16, 1)
         if not word:
             os._exit(0)
-        told, tell = os.pipe()
+        received, tell = os.pipe()
         between = os.fork()
         if between == 0:
             pid = os.fork()
             if pid == 0:
-                for number in (told, tell, orders.fileno()):
+                for number in (received, tell, orders.fileno()):
                     os.close(number)
                 _become(fds[0])
             os.write(tell, str(pid).encode())
             os._exit(0)
         os.close(fds[0])
         os.waitpid(between, 0)  # from here on it is the gateway's child
-        orders.send(os.read(told, 16))
-        os.close(told)
+        orders.send(os.read(received, 16))
+        os.close(received)
         os.close(tell)
 
 
 def _become(stdin: int) -> NoReturn:
-    from observatory.runtime.analyst import main
+    from observatory.analyst import main
 
     os.setsid()
     os.dup2(stdin, 0)

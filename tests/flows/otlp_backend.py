@@ -109,8 +109,8 @@ class Backend:
             code = mood.get("poison_code", "INVALID_ARGUMENT" if way == "grpc" else 400)
         if code is None:
             with self._lock:
-                told = {"way": way, "headers": headers, "events": taken, "at": time.time()}
-                self._heard.write(json.dumps(told) + "\n")
+                received = {"way": way, "headers": headers, "events": taken, "at": time.time()}
+                self._heard.write(json.dumps(received) + "\n")
                 self._heard.flush()
         return code, mood
 
@@ -152,16 +152,16 @@ def serve(folder: Path) -> None:
             code, mood = backend.judge("http", request, headers)
             if mood.get("hang"):
                 time.sleep(mood["hang"])
-            told = answer(mood).SerializeToString() if code is None else mood.get("said", "").encode()
+            received = answer(mood).SerializeToString() if code is None else mood.get("said", "").encode()
             self.send_response(code or 200)
             self.send_header("content-type", mood.get("kind", "application/x-protobuf"))
             if mood.get("retry_after"):
                 self.send_header("retry-after", str(mood["retry_after"]))
             if mood.get("location"):
                 self.send_header("location", mood["location"])
-            self.send_header("content-length", str(len(told)))
+            self.send_header("content-length", str(len(received)))
             self.end_headers()
-            self.wfile.write(told)
+            self.wfile.write(received)
 
         def log_message(self, format: str, *args: Any) -> None:
             """Said in `heard`."""

@@ -39,13 +39,13 @@ class Receiver:
                 named = {name.lower(): value for name, value in self.headers.items()}
                 arrived = Arrived(self.path, named, body)
                 outer.heard.append(arrived)
-                told = b"" if (code := outer.answer(arrived)) == 204 else b"as you like it"
+                received = b"" if (code := outer.answer(arrived)) == 204 else b"as you like it"
                 self.send_response(code)
                 for name, value in outer.headers.items():
                     self.send_header(name, value)
-                self.send_header("content-length", str(len(told)))
+                self.send_header("content-length", str(len(received)))
                 self.end_headers()
-                self.wfile.write(told)
+                self.wfile.write(received)
 
             def log_message(self, *_: object) -> None: ...
 

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
-from tests.flows.sdk_desk import Json
+from tests.flows.sdk_harness import Json
 
 USED = {"input_tokens": 5, "output_tokens": 3, "total_tokens": 8}
 
@@ -35,5 +35,5 @@ class Script(BaseChatModel):
 
 
 def calls(*wanted: tuple[str, Json]) -> AIMessage:
-    told = [{"name": name, "args": args, "id": f"call_{n}"} for n, (name, args) in enumerate(wanted)]
-    return AIMessage("", tool_calls=told, usage_metadata=USED)
+    received = [{"name": name, "args": args, "id": f"call_{n}"} for n, (name, args) in enumerate(wanted)]
+    return AIMessage("", tool_calls=received, usage_metadata=USED)

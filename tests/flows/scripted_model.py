@@ -68,7 +68,7 @@ class ScriptedModel:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def log_message(self, *told: object) -> None:
+            def log_message(self, *received: object) -> None:
                 pass
 
             def do_HEAD(self) -> None:
@@ -151,5 +151,5 @@ def _events(n: int, turn: Turn, model: Any) -> Iterator[bytes]:
     yield _event("message_stop")
 
 
-def _event(kind: str, **told: Any) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps({'type': kind, **told})}\n\n".encode()
+def _event(kind: str, **received: Any) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **received})}\n\n".encode()

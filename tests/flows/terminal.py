@@ -161,24 +161,25 @@ def _serve(number: int, kind: str) -> None:
 def _warm(app: Any) -> None:
     """What every gateway works out anew, once for all that are forked: putting the doors together is half of
     what a start costs. A process has one house, so the doors can be told of it later."""
+    from observatory.features import parts
     from observatory.http import asgi_app as face
     from observatory.http.app import assembled
-    from observatory.store.migrate import migrate
+    from observatory.store.migrations.migrate import migrate
     from tests.flows import nursery
 
     nursery.prepare()
-    houses: list[Any] = []
+    deployments: list[Any] = []
 
-    async def give_house() -> Any:
-        return houses[-1]
+    async def get_app() -> Any:
+        return deployments[-1]
 
-    doors = assembled(give_house)
+    doors = assembled(get_app, [part.FEATURE for part in parts("feature")])
 
-    def told(house: Any) -> Any:
-        houses.append(house)
+    def received(deployment: Any, features: Any) -> Any:
+        deployments.append(deployment)
         return doors
 
-    setattr(face, "litestar_app", told)  # noqa: B010  it is not theirs to give
+    setattr(face, "litestar_app", received)  # noqa: B010  it is not theirs to give
     app.parse_args(["serve", "--port", "0"])
     with tempfile.TemporaryDirectory() as folder:
         migrate(f"sqlite:///{folder}/observatory.db")
@@ -195,9 +196,9 @@ def _watch(order: dict[str, Any], connection: socket.socket) -> None:
     connection.close()
     _, status = os.waitpid(pid, 0)
     end = Path(order["end"])
-    told = end.with_suffix(".part")
-    told.write_text(str(os.waitstatus_to_exitcode(status)))
-    told.rename(end)
+    received = end.with_suffix(".part")
+    received.write_text(str(os.waitstatus_to_exitcode(status)))
+    received.rename(end)
     os._exit(0)
 
 

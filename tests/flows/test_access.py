@@ -84,18 +84,18 @@ def test_every_operation_for_every_role_s58(server: Server, cast: Cast, role: st
                 party = {"entity_id": cast.ids[role], "entity_type": "user", "hub_address": None}
                 body = envelope("text", sender=party)
         answer = cast.ask(role, method, path, headers=headers, json=body, params=QUERIES.get(name))
-        told = f"{role} {name}: {answer.status_code} {answer.text}"
+        received = f"{role} {name}: {answer.status_code} {answer.text}"
         if role in allowed or (role in strangers and "nobody" in allowed):
             heard, reason = CONFLICTED.get(name, ((200, 201, 202, 404), ""))
-            assert answer.status_code in heard, told
-            assert answer.status_code != 409 or answer.json()["reason"] == reason, told
+            assert answer.status_code in heard, received
+            assert answer.status_code != 409 or answer.json()["reason"] == reason, received
         elif role in ("nobody", *strangers):
-            assert answer.status_code == 401, told
-            assert answer.headers["www-authenticate"] == "Bearer", told
+            assert answer.status_code == 401, received
+            assert answer.headers["www-authenticate"] == "Bearer", received
         else:
-            assert answer.status_code == 403 or (name, role) == ("create_login", "agent"), told
+            assert answer.status_code == 403 or (name, role) == ("create_login", "agent"), received
         if answer.status_code >= 400:
-            assert answer.json()["status"] == "refused" and answer.json()["detail"], told
+            assert answer.json()["status"] == "refused" and answer.json()["detail"], received
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/schemas/openapi.json", "/schemas/decision_log.json"])

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.sdk_desk import PATIENCE_S, until
+from tests.flows.sdk_harness import PATIENCE_S, until
 from tests.flows.server import Server, clean_environment
 from tests.flows.tenant import Tenant
-from tests.flows.tool_desk import ToolDesk
+from tests.flows.tool_harness import ToolHarness
 
 IMPORTS_S = 90.0  # a framework is seconds of imports, on a busy machine many
 # The example, who is paused in which session, what must not happen meanwhile, and how it ends.
@@ -35,13 +35,13 @@ def test_the_example_stands_still_while_it_is_paused_and_then_goes_on(
     tenant: Tenant, tmp_path: Path, example: str, agent: str, session: str, act: str, end: str
 ) -> None:
     """S901, S904, S907."""
-    desk = ToolDesk(tenant, tmp_path / "home")
-    desk.name = agent
-    with desk.agent() as known:  # a session can be paused once its agent has spoken there
+    harness = ToolHarness(tenant, tmp_path / "home")
+    harness.name = agent
+    with harness.agent() as known:  # a session can be paused once its agent has spoken there
         known.session(session_id=session).step("was here before").answer(PATIENCE_S)
-    desk.do("pause", session)
-    told = tmp_path / "told"
-    with told.open("wb") as out:
+    harness.do("pause", session)
+    received = tmp_path / "told"
+    with received.open("wb") as out:
         running = subprocess.Popen(
             [sys.executable, str(Path("examples/adapters") / f"{example}.py")],
             env=clean_environment(OBSERVATORY_DATA=str(tenant.folder)),
@@ -49,15 +49,15 @@ def test_the_example_stands_still_while_it_is_paused_and_then_goes_on(
             stderr=subprocess.STDOUT,
         )
     try:
-        until(lambda: running.poll() is not None or not desk.inbox(), IMPORTS_S)  # it has obeyed
+        until(lambda: running.poll() is not None or not harness.inbox(), IMPORTS_S)  # it has obeyed
         with pytest.raises(subprocess.TimeoutExpired):
             running.wait(0.3)
-        assert act not in told.read_text()
-        desk.do("unpause", session)
-        assert running.wait(PATIENCE_S) == 0, told.read_text()
-        assert act in told.read_text() and end in told.read_text()
+        assert act not in received.read_text()
+        harness.do("unpause", session)
+        assert running.wait(PATIENCE_S) == 0, received.read_text()
+        assert act in received.read_text() and end in received.read_text()
     finally:
         running.kill()
         running.wait()
-    said = [item for item in desk.archived() if item["session_id"] == session]
+    said = [item for item in harness.archived() if item["session_id"] == session]
     assert len(said) > 2 and {item["state"] for item in said} == {"forwarded"}

@@ -29,8 +29,8 @@ def test_a_note_is_kept_shown_and_audited_by_its_hash_s219(either_tenant: Server
     item = made.json()
     assert (item["text"], item["label"], item["category"]) == (text, "case 7", "made_up")
     assert item["sequence_number"] == sent["sequence_number"]
-    told = ask(either_tenant, f"/v1/sessions/{session}/steps/noted")
-    assert [one["annotation_id"] for one in told["annotations"]] == [item["annotation_id"]]
+    received = ask(either_tenant, f"/v1/sessions/{session}/steps/noted")
+    assert [one["annotation_id"] for one in received["annotations"]] == [item["annotation_id"]]
     for path in (f"/v1/sessions/{session}/annotations", "/v1/annotations"):
         assert [one["text"] for one in ask(either_tenant, path, role="viewer")["items"]] == [text]
     assert ask(either_tenant, "/v1/annotations", category="no_stop")["items"] == []
@@ -134,8 +134,8 @@ def test_low_confidence_is_flagged_and_waits_for_a_person_s214_s222(either_tenan
     assert [item["step_id"] for item in ask(either_tenant, "/v1/reviews")["items"]] == ["guess"]
     (shown,) = ask(either_tenant, "/v1/reviews", state="done")["items"]
     assert (shown["step_id"], shown["note"], shown["verdict"]) == ("doubt", "a secret reason", "wrong")
-    told = ask(either_tenant, f"/v1/sessions/{session}/steps/doubt")
-    assert told["review"]["verdict"] == "wrong"
+    received = ask(either_tenant, f"/v1/sessions/{session}/steps/doubt")
+    assert received["review"]["verdict"] == "wrong"
     (event,) = events(either_tenant, "step_reviewed")
     assert event["body"]["verdict"] == "wrong" and "secret" not in str(event)
 

@@ -173,9 +173,9 @@ def test_events_can_be_read_oldest_first_past_a_number_s662(server: Server) -> N
     """S662: so the neighbours of an event are found by its number."""
     newest = server.http().get("/v1/audit/tenant", params={"limit": 3}).json()["items"]
     numbers = [one["hash_chain"]["sequence_number"] for one in newest]
-    told = server.http().get("/v1/audit/tenant", params={"after": numbers[-1] - 1, "limit": 2}).json()
-    assert [one["hash_chain"]["sequence_number"] for one in told["items"]] == numbers[:0:-1]
-    more = {"after": numbers[-1] - 1, "limit": 2, "cursor": told["next_cursor"]}
+    received = server.http().get("/v1/audit/tenant", params={"after": numbers[-1] - 1, "limit": 2}).json()
+    assert [one["hash_chain"]["sequence_number"] for one in received["items"]] == numbers[:0:-1]
+    more = {"after": numbers[-1] - 1, "limit": 2, "cursor": received["next_cursor"]}
     rest = server.http().get("/v1/audit/tenant", params=more).json()["items"]
     assert rest[0]["hash_chain"]["sequence_number"] == numbers[0]
     assert server.http().get("/v1/audit/tenant", params={"after": -1}).status_code == 400
@@ -313,8 +313,8 @@ def test_a_changed_record_is_found_and_named_after_a_restart_s44(fresh_server: S
     assert (later["valid"], later["first_break"]["what"]) == (False, "payload")
     assert later["first_break"]["sequence_number"] == numbers[3]
     assert verify(server, from_sequence=numbers[3])["first_break"] == later["first_break"]
-    told = server.http("admin").get("/v1/audit/tenant", params={"severity_min": 21}).json()["items"]
-    breaks = [(one["body"]["first_break"], one["body"]["what"]) for one in told]  # S549: each once
+    received = server.http("admin").get("/v1/audit/tenant", params={"severity_min": 21}).json()["items"]
+    breaks = [(one["body"]["first_break"], one["body"]["what"]) for one in received]  # S549: each once
     assert breaks == [(numbers[3], "payload"), (numbers[2], result["first_break"]["what"])]
 
 

@@ -105,10 +105,10 @@ def test_a_bad_body_is_answered_plainly_at_every_door(server: Server, name: str)
         answers = server.send_lines([good, body, good])
         assert [line["code"] for line in answers] == [202, code, 202]
         assert CANARY not in str(answers)
-    with connect(f"{server.socket_url}/v1/ingest", additional_headers=bearer(server)) as door:
-        door.send(b'{"id": 1, "message": ' + body + b"}")
-        door.send(b'{"id": 2, "message": ' + text_of(decision_log()) + b"}")
-        first, second = door.recv(20), door.recv(20)
+    with connect(f"{server.socket_url}/v1/ingest", additional_headers=bearer(server)) as websocket:
+        websocket.send(b'{"id": 1, "message": ' + body + b"}")
+        websocket.send(b'{"id": 2, "message": ' + text_of(decision_log()) + b"}")
+        first, second = websocket.recv(20), websocket.recv(20)
         # A frame is one JSON text: what breaks it is the frame's fault, told without an id.
         assert json.loads(first)["code"] in ({code, 400} if name != "empty" else {400})
         assert (json.loads(second)["id"], json.loads(second)["code"]) == (2, 202)

@@ -67,8 +67,8 @@ def test_an_unbound_key_neither_reads_nor_acknowledges_the_inbox_of_an_agent_wit
             socket.recv(WAIT_S)
         assert closed.value.rcvd is not None and closed.value.rcvd.code == 4403
         page = agent.server.http("admin").get("/v1/audit/tenant", params={"limit": 4}).json()["items"]
-        told = [(one["body"]["event_type"], one["body"]["reason"]) for one in page]
-        assert told == [("permission_denied", "bound_key_required")] * 4
+        received = [(one["body"]["event_type"], one["body"]["reason"]) for one in page]
+        assert received == [("permission_denied", "bound_key_required")] * 4
         assert {one["body"]["agent_id"] for one in page} <= {called, agent.name}
         agent.name, agent.key = called, bound
         assert agent.poll() == [item]
@@ -120,16 +120,17 @@ def test_a_pause_says_whether_its_acknowledgement_is_proven_s1143(agent: Agent, 
     assert row["proven"] is proven
     [event] = agent.trail("pause_acknowledged")
     assert event["body"]["proven"] is proven
-    told = observatory(
+    received = observatory(
         "interventions", agent.session, "--url", agent.server.url, "--key", agent.server.key("operator")
     )
-    assert told.returncode == 0, told.stderr
-    assert ("(unproven)" in told.stdout) is not proven
+    assert received.returncode == 0, received.stderr
+    assert ("(unproven)" in received.stdout) is not proven
 
 
 SPEAK = """from observatory import Agent
 import sys
-with Agent(sys.argv[1]) as one: print(one.step("Hello").answer(timeout=10).state, one.outbox.door.key)"""
+with Agent(sys.argv[1]) as one:
+    print(one.step("Hello").answer(timeout=10).state, one.outbox.credentials.key)"""
 
 
 def test_one_command_gives_agents_keys_of_their_own_and_their_code_stays_s1144(

@@ -46,7 +46,7 @@ def shown(server: Server, budget_id: str) -> Json:
     return found
 
 
-def told(server: Server, event_type: str) -> list[Json]:
+def received(server: Server, event_type: str) -> list[Json]:
     items = server.http("operator").get("/v1/audit/tenant", params={"limit": 200}).json()["items"]
     return [item["body"] for item in items if item["body"]["event_type"] == event_type]
 
@@ -66,7 +66,7 @@ def test_beyond_the_hard_cap_the_refusal_names_it_and_an_operator_can_raise_it_s
     assert server.send(body).json() == refused
     archived = server.http("operator").get(f"/v1/messages/{body['meta']['step_id']}").json()
     assert (archived["state"], archived["message"]) == ("refused", shown_as(body, 0.5))
-    event = told(server, "budget_exceeded")[0]
+    event = received(server, "budget_exceeded")[0]
     assert (event["spent"], event["cost"], event["hard"]) == ("0.75", "0.5", "1")
     before = shown(server, budget["budget_id"])
     assert (before["spent"], before["remaining"], before["share"]) == (0.75, 0.25, 0.75)
@@ -77,7 +77,7 @@ def test_beyond_the_hard_cap_the_refusal_names_it_and_an_operator_can_raise_it_s
     assert shown(server, budget["budget_id"])["spent"] == 1.25
     sides = [
         (body["before"] and body["before"]["hard"], body["after"]["hard"])
-        for body in told(server, "budget_set")
+        for body in received(server, "budget_set")
     ]
     assert sides[:2] == [("1", "2"), (None, "1")]
 
@@ -115,9 +115,9 @@ def test_beyond_the_soft_cap_one_message_waits_for_a_person_s155(server: Server)
     assert states == ["forwarded", "held", "forwarded"]
     found = shown(server, budget["budget_id"])
     assert found["warned_by"] is not None and found["spent"] == 1.8
-    (warning,) = [body for body in told(server, "budget_warning") if body["agent_id"] == agent]
+    (warning,) = [body for body in received(server, "budget_warning") if body["agent_id"] == agent]
     assert (warning["soft"], warning["spent"], warning["cost"]) == ("1", "0.6", "0.6")
-    (gate,) = [body for body in told(server, "gate_opened") if body["agent_id"] == agent]
+    (gate,) = [body for body in received(server, "gate_opened") if body["agent_id"] == agent]
     assert [reason["reason"] for reason in gate["reasons"]] == ["budget"]
     again = put(server, "agent", agent, soft=2.0, hard=9.0, period="daily")
     assert again["warned_by"] is None
@@ -173,12 +173,12 @@ def test_a_budget_with_a_period_tells_when_it_begins_anew_s157(server: Server) -
         ({"scope": "tenant", "hard": "NaN"}, "hard"),
         ({"scope": "tenant", "hard": "Infinity"}, "hard"),
         ({"scope": "tenant", "hard": 1e300}, "hard: must be a number from 0"),
-        ({"scope": "tenant", "soft": 2, "hard": 1}, "the soft cap lies below"),
-        ({"scope": "tenant", "target": "tnt_other", "hard": 1}, "its own"),
-        ({"scope": "agent", "hard": 1}, "target names the agent"),
+        ({"scope": "tenant", "soft": 2, "hard": 1}, "must not exceed the hard cap"),
+        ({"scope": "tenant", "target": "tnt_other", "hard": 1}, "has no target"),
+        ({"scope": "agent", "hard": 1}, "target must name the agent"),
         ({"scope": "agent", "target": "", "hard": 1}, "target"),
-        ({"scope": "cluster", "target": "*", "hard": 1}, "a cluster is named"),
-        ({"scope": "session", "target": "*", "hard": 1, "period": "daily"}, "its period is none"),
+        ({"scope": "cluster", "target": "*", "hard": 1}, "name a cluster"),
+        ({"scope": "session", "target": "*", "hard": 1, "period": "daily"}, "its period must be none"),
         ({"scope": "tenant", "hrad": 1}, "not valid"),
         ({"hard": 1}, "not valid"),
     ],
@@ -215,7 +215,7 @@ def test_only_operators_set_budgets_and_whoever_reads_sees_them_s158(server: Ser
         "removed": True,
     }
     assert http.delete(f"/v1/budgets/{budget['budget_id']}").status_code == 404
-    assert told(server, "budget_set")[0]["after"] is None
+    assert received(server, "budget_set")[0]["after"] is None
 
 
 @pytest.mark.parametrize("target", ["its name", "*"])

@@ -16,18 +16,18 @@ from observatory.sdk.integrations import framework
 from observatory.sdk.integrations.claude_agent_sdk import Watch
 from tests.flows.claude import MODEL, bash
 from tests.flows.scripted_model import USAGE, Script, ScriptedModel, Turn
-from tests.flows.sdk_desk import PATIENCE_S, aside, until
+from tests.flows.sdk_harness import PATIENCE_S, aside, until
 from tests.flows.server import Server
-from tests.flows.tool_desk import ToolDesk
+from tests.flows.tool_harness import ToolHarness
 
 
 @pytest.fixture
-def desk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToolDesk:
+def harness(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToolHarness:
     for name in os.environ:  # the program inherits what is here
         if name.startswith(("ANTHROPIC_", "CLAUDE")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("NO_PROXY", "*")
-    return ToolDesk(server, tmp_path / "home")
+    return ToolHarness(server, tmp_path / "home")
 
 
 TOKENS = sum(USAGE.values())
@@ -83,21 +83,21 @@ class Coder:
 
 @pytest.mark.req(99, 180, 181, 183)
 def test_an_operator_pauses_injects_edits_rejects_and_cancels_an_agent_of_the_sdk_s891(
-    desk: ToolDesk, tmp_path: Path
+    harness: ToolHarness, tmp_path: Path
 ) -> None:
     """S891, S892."""
     log = tmp_path / "work" / "log"
 
     def session_id() -> str:
-        return str(desk.archived()[0]["session_id"])
+        return str(harness.archived()[0]["session_id"])
 
     def paused() -> Turn:
-        desk.do("pause", session_id())
-        desk.do("inject", session_id(), prompt="Mind the gap.")
+        harness.do("pause", session_id())
+        harness.do("inject", session_id(), prompt="Mind the gap.")
         return [bash("echo two >> log", "Say two")]
 
     def cancelled() -> Turn:
-        desk.do("cancel", session_id(), note="enough")
+        harness.do("cancel", session_id(), note="enough")
         return [bash("echo three >> log")]
 
     coder = Coder(
@@ -110,19 +110,19 @@ def test_an_operator_pauses_injects_edits_rejects_and_cancels_an_agent_of_the_sd
         cancelled,
         ["never said"],
     )
-    agent = AsyncAgent(desk.name, **desk.door())
+    agent = AsyncAgent(harness.name, **harness.credentials())
     run = aside(lambda: asyncio.run(coder.work(agent, "do it", "and more", needs_approval=["Wri*"])))
     until(lambda: len(coder.model.asked) == 2)
     until(lambda: agent.orders.is_held(session_id()))
     assert log.read_text() == "one\n"
-    desk.do("unpause", session_id())
-    held = desk.held()
+    harness.do("unpause", session_id())
+    held = harness.held()
     assert log.read_text() == "one\ntwo\n"
     assert "Mind the gap." in coder.model.sent(2)
     file = {"file_path": str(tmp_path / "work" / "b"), "content": "edited"}
-    desk.edit(file, held)
-    desk.answer(
-        "reject", until(lambda: [one for one in desk.holds() if one != held])[0], note="not on a Friday"
+    harness.edit(file, held)
+    harness.answer(
+        "reject", until(lambda: [one for one in harness.holds() if one != held])[0], note="not on a Friday"
     )
     first, second = run.result(PATIENCE_S * 2)
     assert [path.name for path in sorted((tmp_path / "work").iterdir())] == ["b", "log"]
@@ -131,12 +131,14 @@ def test_an_operator_pauses_injects_edits_rejects_and_cancels_an_agent_of_the_sd
     assert first.result == "all done" and log.read_text() == "one\ntwo\n"
     assert coder.own_hooks == ["Bash", "Bash", "Write", "Write", "Bash"]
     assert second.terminal_reason == "hook_stopped" and len(coder.model.asked) == 6
-    parents = desk.parents()
+    parents = harness.parents()
     assert parents["Say two"] == ["Called Bash"] and parents["Called Write"] == ["Call Write"]
-    spent = [item["message"]["state_delta"] for item in desk.archived() if item["message"].get("state_delta")]
+    spent = [
+        item["message"]["state_delta"] for item in harness.archived() if item["message"].get("state_delta")
+    ]
     assert [one.get("tokens_consumed") for one in spent if "cost" in one] == [5 * TOKENS, TOKENS]
     assert spent[-1]["cumulative_session_cost"] == pytest.approx(second.total_cost_usd)
-    assert [(i, status) for i, status, _ in desk.told()][-3:] == [
+    assert [(i, status) for i, status, _ in harness.received()][-3:] == [
         ("Result: completed", "success"),
         ("Prompt: and more", "success"),
         ("Result: hook_stopped", "success"),
@@ -144,7 +146,7 @@ def test_an_operator_pauses_injects_edits_rejects_and_cancels_an_agent_of_the_sd
 
 
 def test_tools_called_at_once_and_sub_agents_stand_where_they_belong_s881(
-    desk: ToolDesk, tmp_path: Path
+    harness: ToolHarness, tmp_path: Path
 ) -> None:
     """S881: what runs at once has the same parents and is joined by what follows; a sub-agent's work lies
     between the call that started it and its outcome."""
@@ -158,10 +160,10 @@ def test_tools_called_at_once_and_sub_agents_stand_where_they_belong_s881(
     read: Turn = [("Read", {"file_path": file, "limit": n}) for n in (1, 2)]
     coder = Coder(tmp_path, read, [("Agent", sub)], [bash("echo hi", "Say hi")], ["sub done"], ["all done"])
     (coder.folder / "x").write_text("x")
-    [result] = asyncio.run(coder.work(AsyncAgent(desk.name, **desk.door()), "do it"))
+    [result] = asyncio.run(coder.work(AsyncAgent(harness.name, **harness.credentials()), "do it"))
     assert result.result == "all done"
-    parents = desk.parents()
-    assert [intent for intent, _, _ in desk.told()].count("Called Read") == 2
+    parents = harness.parents()
+    assert [intent for intent, _, _ in harness.received()].count("Called Read") == 2
     # Claude Code asks for both at once; should the first be done before it asks for the second, it is a line.
     assert parents["Look"] in (["Called Read", "Called Read"], ["Called Read"])
     assert parents["Sub-agent begins: general-purpose"] == ["Look"]
@@ -173,15 +175,17 @@ def test_tools_called_at_once_and_sub_agents_stand_where_they_belong_s881(
 
 @pytest.mark.req(99)
 def test_without_a_gateway_the_sdks_tools_run_but_those_that_need_approval_s893(
-    desk: ToolDesk, tmp_path: Path
+    harness: ToolHarness, tmp_path: Path
 ) -> None:
     write = ("Write", {"file_path": str(tmp_path / "work" / "a"), "content": "a"})
     coder = Coder(tmp_path, [bash("echo one >> log")], [write], ["done"])
-    agent = AsyncAgent(desk.name, url="http://127.0.0.1:9", key=desk.server.key("agent"), data=desk.home)
+    agent = AsyncAgent(
+        harness.name, url="http://127.0.0.1:9", key=harness.server.key("agent"), data=harness.home
+    )
     [result] = asyncio.run(coder.work(agent, "do it", needs_approval=["Write"]))
     assert result.result == "done"
     assert [path.name for path in (tmp_path / "work").iterdir()] == ["log"]
-    assert "no approval could be had" in coder.model.sent(2)
+    assert "no verdict was received" in coder.model.sent(2)
 
 
 def test_a_version_of_the_sdk_without_its_hooks_is_refused_with_a_sentence_s894(

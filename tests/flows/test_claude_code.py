@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from observatory.sdk.integrations.claude_code.hook import Options
+from observatory.sdk.integrations.claude_code.hook import HookOptions
 from tests.flows.claude import MODEL, Line, Project, bash
 from tests.flows.scripted_model import USAGE
 from tests.flows.server import Server
@@ -106,7 +106,7 @@ def test_without_a_gateway_work_goes_on_a_gate_stays_shut_and_nothing_is_lost_s8
     """S887, S888: the steps are told when the gateway is back, in order, none twice."""
     line = Line(project.server)
     project.know_gateway(line.url)
-    project.install(Options(ask=("Write",)))
+    project.install(HookOptions(ask=("Write",)))
     file = {"file_path": str(project.folder / "written"), "content": "x"}
     run = project.start([bash("echo one >> log")], [("Write", file)], ["done"])
     try:
@@ -122,8 +122,8 @@ def test_without_a_gateway_work_goes_on_a_gate_stays_shut_and_nothing_is_lost_s8
         project.hook(project.event("Notification", run.session_id, message="back"))
     finally:
         line.cut()
-    told = [(step["cognition"]["intent"], step["action"]["status"]) for step in project.steps()]
-    assert told == [
+    received = [(step["cognition"]["intent"], step["action"]["status"]) for step in project.steps()]
+    assert received == [
         ("Session begins (startup)", "success"),
         ("Prompt: do it", "success"),
         ("Run echo one >> log", "pending"),
@@ -138,7 +138,7 @@ def test_without_a_gateway_work_goes_on_a_gate_stays_shut_and_nothing_is_lost_s8
 @pytest.mark.req(99, 180, 183)
 def test_a_person_at_the_observatory_answers_what_the_user_would_be_asked_s883(project: Project) -> None:
     """S883: with `--permissions`, for tools that no rule of Claude Code allows."""
-    project.install(Options(permissions=True))
+    project.install(HookOptions(permissions=True))
     run = project.start([bash("touch one")], [bash("touch two")], ["done"], tools="Read")
     try:
         project.do("approve", run.session_id, message_id=project.held("touch one")["message_id"])

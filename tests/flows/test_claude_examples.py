@@ -38,10 +38,10 @@ class Example(Project):
         return until(look)[0]
 
     def has_obeyed(self) -> bool:
-        told = (
+        received = (
             self.server.http("operator").get(f"/v1/sessions/{self.session()}/interventions").json()["items"]
         )
-        return any(one["acknowledged_at"] for one in told if one["command"] == "pause")
+        return any(one["acknowledged_at"] for one in received if one["command"] == "pause")
 
     @contextmanager
     def at_work(self, example: str, *words: str, turns: list[Script]) -> Iterator[ScriptedModel]:

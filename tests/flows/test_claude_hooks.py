@@ -28,9 +28,9 @@ def session_id() -> str:
 
 
 def asks(project: Project, session_id: str, command: str, tool_use_id: str | None = None) -> Json:
-    told: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": command}}
-    told["tool_use_id"] = tool_use_id or f"toolu_{uuid.uuid4().hex}"
-    return project.event("PreToolUse", session_id, **told)
+    received: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": command}}
+    received["tool_use_id"] = tool_use_id or f"toolu_{uuid.uuid4().hex}"
+    return project.event("PreToolUse", session_id, **received)
 
 
 def test_what_is_no_hook_is_told_and_blocks_only_where_tools_need_approval_s889(project: Project) -> None:
@@ -54,7 +54,7 @@ def test_hooks_and_members_of_a_newer_version_pass_and_are_counted_s889(
     assert project.hook(project.event("SessionEnd", session_id, reason="clear")).code == 0
     asked, ended = project.steps(session_id)
     assert json.loads(asked["action"]["tool_input"])["too_large"] > 600_000
-    assert ended["action"]["tool_output_summary"] == "not understood: hook Foretold: 1, PreToolUse.mood: 2"
+    assert ended["action"]["tool_output_summary"] == "unknown members: hook Foretold: 1, PreToolUse.mood: 2"
     assert ended["control"]["is_terminal"]
 
 
@@ -77,8 +77,8 @@ def test_telemetry_ends_within_its_box_and_a_killed_hook_loses_nothing_s887(
     finally:
         line.cut()
         project.know_gateway(project.server.url)
-    told = [step["cognition"]["intent"] for step in project.steps(session_id)]
-    assert told == ["Prompt: first", "Notification: second", "Notification: third"]
+    received = [step["cognition"]["intent"] for step in project.steps(session_id)]
+    assert received == ["Prompt: first", "Notification: second", "Notification: third"]
     assert [*spool.iterdir()] == []
 
 
@@ -87,12 +87,12 @@ def test_a_gate_nobody_answers_stays_shut_and_a_late_answer_is_told_s888(
     project: Project, session_id: str
 ) -> None:
     ended = project.hook(asks(project, session_id, "echo late"), "--ask=B*", "--wait=0.5")
-    assert ended.told["permissionDecision"] == "deny"
-    assert "nobody answered in time" in ended.told["permissionDecisionReason"]
+    assert ended.received["permissionDecision"] == "deny"
+    assert "no verdict arrived in time" in ended.received["permissionDecisionReason"]
     held = project.held("echo late")
     project.do("approve", session_id, message_id=held["message_id"], note="sorry")
     prompt = project.event("UserPromptSubmit", session_id, prompt="go on")
-    assert "approved (sorry). It was not run" in project.hook(prompt).told["additionalContext"]
+    assert "approved (sorry). It was not run" in project.hook(prompt).received["additionalContext"]
     assert project.hook(prompt).answer == {}, "told once"
     inbox = project.server.http("admin").get(f"/v1/agents/{project.agent}/inbox").json()["items"]
     assert [item for item in inbox if item["session_id"] == session_id] == [], "and taken"
@@ -105,14 +105,15 @@ def test_an_agent_whose_key_is_not_taken_runs_no_tool_s888(project: Project, ses
     file.write_text(json.dumps(known | {"agent_key": known["agent_key"][:-4] + "AAAA"}))
     try:
         ended = project.hook(asks(project, session_id, "echo hi"))
-        assert ended.told["permissionDecision"] == "deny"
-        assert "does not take this agent's key" in ended.told["permissionDecisionReason"]
+        assert ended.received["permissionDecision"] == "deny"
+        assert "does not accept this agent's key" in ended.received["permissionDecisionReason"]
         file.unlink()
-        told = project.hook(project.event("SessionStart", session_id, source="startup")).answer
-        assert "No gateway found" in told["systemMessage"]
+        received = project.hook(project.event("SessionStart", session_id, source="startup")).answer
+        assert "No gateway found" in received["systemMessage"]
         assert project.hook(asks(project, session_id, "echo hi")).answer == {}, "never set up: nothing to ask"
         assert (
-            project.hook(asks(project, session_id, "echo hi"), "--ask=*").told["permissionDecision"] == "deny"
+            project.hook(asks(project, session_id, "echo hi"), "--ask=*").received["permissionDecision"]
+            == "deny"
         )
     finally:
         file.write_text(json.dumps(known))
@@ -128,7 +129,7 @@ def test_of_hooks_that_run_at_once_one_gives_the_prompt_and_all_keep_their_place
     calls = [asks(project, session_id, f"echo {n}") for n in range(5)]
     ended = [one.end() for one in [project.begin(call) for call in calls]]
     assert [one.code for one in ended] == [0] * 5
-    assert ["Mind the gap." in one.told.get("additionalContext", "") for one in ended].count(True) == 1
+    assert ["Mind the gap." in one.received.get("additionalContext", "") for one in ended].count(True) == 1
     steps = project.steps(session_id)
     assert {step["meta"]["parent_step_id"] for step in steps[1:]} == {steps[0]["meta"]["step_id"]}
     for call in calls:
@@ -155,14 +156,14 @@ def test_a_stopped_agent_waits_before_a_prompt_and_a_tool_and_goes_on_when_relea
     second = admin.post(f"{path}/confirm", json={"token": armed["token"]}).json()
     assert admin.post(f"{path}/confirm", json={"token": second["token"]}).json()["state"] == "engaged"
     late = project.hook(asks(project, session_id, "echo no"), "--wait=0.3")
-    assert "nobody let it go on in time" in late.told["permissionDecisionReason"]
+    assert "was not resumed in time" in late.received["permissionDecisionReason"]
     prompt = project.event("UserPromptSubmit", session_id, prompt="go on")
     assert project.hook(prompt, "--wait=0.3").answer["decision"] == "block"
     waiting = [project.begin(prompt), project.begin(asks(project, session_id, "echo yes"))]
     assert admin.post(f"{path}/release", json={"reason": "over"}).status_code == 202
     assert [one.end() for one in waiting] == [(0, {}, "")] * 2
-    told = [step["cognition"]["intent"] for step in project.steps(session_id)]
-    assert sorted(told)[:2] == ["Call Bash", "Prompt: go on"]
+    received = [step["cognition"]["intent"] for step in project.steps(session_id)]
+    assert sorted(received)[:2] == ["Call Bash", "Prompt: go on"]
 
 
 @pytest.mark.req(99)
@@ -178,4 +179,4 @@ def test_a_pause_holds_where_the_hook_can_keep_nothing_s888(project: Project, se
         kept.unlink()
         away.rename(kept)
         project.do("unpause", session_id)
-    assert "nobody let it go on in time" in ended.told["permissionDecisionReason"]
+    assert "was not resumed in time" in ended.received["permissionDecisionReason"]

@@ -21,7 +21,7 @@ def of(server: Server, *words: str) -> subprocess.CompletedProcess[str]:
     return observatory(*words, "--data", str(server.folder))
 
 
-def told(*words: str, code: int = 1, home: Path | None = None, **environment: str) -> str:
+def received(*words: str, code: int = 1, home: Path | None = None, **environment: str) -> str:
     """The one sentence on stderr of a command that cannot do it."""
     run = observatory(*words, home=home, environment=environment)
     assert run.returncode == code, run
@@ -47,7 +47,7 @@ def test_a_key_is_shown_once_works_at_once_and_is_refused_once_revoked(server: S
     listed = of(server, "keys", "list")
     assert key not in listed.stdout
     (row,) = [line for line in listed.stdout.splitlines() if "\tbench\t" in line]
-    assert "researcher-alpha-9" in row and row.endswith("good")
+    assert "researcher-alpha-9" in row and row.endswith("active")
     key_id = row.split("\t")[0]
     assert of(server, "keys", "revoke", key_id, "--yes").returncode == 0
     assert httpx2.post(url, json=decision_log(), headers=headers, trust_env=False).status_code == 401
@@ -117,22 +117,23 @@ def test_where_no_gateway_answers_the_sentence_says_how_to_start_one(tmp_path: P
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     for words in (["keys", "list"], ["login"], ["tail"], ["verify"]):
-        sentence = told(*words, "--url", url, "--key", "obs_x")
-        assert sentence == f"observatory: no Observatory answers at {url}; start it with `observatory serve`"
-    assert "start it with `observatory serve`" in told("keys", "list", home=tmp_path)
-    assert "there is no database" in told("verify", home=tmp_path)
+        sentence = received(*words, "--url", url, "--key", "obs_x")
+        advice = "start it with `observatory serve`"
+        assert sentence == f"observatory: no Observatory is reachable at {url}; {advice}"
+    assert "start it with `observatory serve`" in received("keys", "list", home=tmp_path)
+    assert "there is no database" in received("verify", home=tmp_path)
 
 
 def test_a_wrong_key_is_told_as_such(server: Server) -> None:
     for words in (["keys", "list"], ["login"], ["tail"]):
-        assert "does not accept this key" in told(*words, "--url", server.url, "--key", "obs_wrong")
+        assert "does not accept this key" in received(*words, "--url", server.url, "--key", "obs_wrong")
     agent = server.key("agent")
-    assert "may not" in told("keys", "list", "--url", server.url, "--key", agent)
-    assert "may not read" in told("tail", "--url", server.url, "--key", agent)
+    assert "may not" in received("keys", "list", "--url", server.url, "--key", agent)
+    assert "may not read" in received("tail", "--url", server.url, "--key", agent)
 
 
 def test_a_key_of_one_folder_is_not_sent_to_another_gateway(server: Server) -> None:
-    sentence = told("keys", "list", "--data", str(server.folder), "--url", "http://127.0.0.1:9")
+    sentence = received("keys", "list", "--data", str(server.folder), "--url", "http://127.0.0.1:9")
     assert "no key for http://127.0.0.1:9" in sentence
 
 
@@ -142,16 +143,16 @@ def test_the_environment_names_a_gateway_too(server: Server, tmp_path: Path) -> 
 
 
 def test_a_port_in_use_and_a_folder_in_use_are_told_plainly(server: Server, tmp_path: Path) -> None:
-    taken = told("serve", "--data", str(tmp_path / "other"), "--port", str(server.port))
+    taken = received("serve", "--data", str(tmp_path / "other"), "--port", str(server.port))
     assert f"port {server.port}" in taken and "--port" in taken
-    locked = told("serve", "--data", str(server.folder), "--port", "0")
+    locked = received("serve", "--data", str(server.folder), "--port", "0")
     assert f"process {server.pid}" in locked and "--data" in locked
 
 
 def test_wrong_words_get_a_sentence_too() -> None:
-    assert "bogus" in told("bogus")
-    assert "--rank" in told("keys", "list", "--rank", "3")
-    assert "OBSERVATORY_PROT is not a setting" in told("serve", OBSERVATORY_PROT="1")
+    assert "bogus" in received("bogus")
+    assert "--rank" in received("keys", "list", "--rank", "3")
+    assert "OBSERVATORY_PROT is not a setting" in received("serve", OBSERVATORY_PROT="1")
     assert observatory("--version").stdout.strip()
 
 
@@ -171,7 +172,7 @@ def test_tail_prints_the_past_and_ends_after_its_count(server: Server) -> None:
 
 
 def test_tail_says_that_it_waits_and_takes_options_only(fresh_server: Server) -> None:
-    assert "'elsewhere'" in told("tail", "elsewhere")
+    assert "'elsewhere'" in received("tail", "elsewhere")
     command = [*COMMAND, "tail", "--data", str(fresh_server.folder), "--count", "1"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment()
@@ -233,13 +234,13 @@ def test_doctor_finds_a_running_house_sound_and_open_files_a_problem_s597(fresh_
 
 def test_migrate_says_what_it_did(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    assert "a new database was made" in observatory("migrate", "--data", str(folder)).stdout
+    assert "a new database was created" in observatory("migrate", "--data", str(folder)).stdout
     assert "nothing to do" in observatory("migrate", "--data", str(folder)).stdout
     assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
     url = f"sqlite:///{tmp_path / 'elsewhere.db'}"
-    assert "a new database was made" in observatory("migrate", "--db", url).stdout
+    assert "a new database was created" in observatory("migrate", "--db", url).stdout
 
 
 def test_copy_refuses_what_it_cannot_copy(tmp_path: Path) -> None:
     nowhere = f"sqlite:///{tmp_path / 'none.db'}"
-    assert "there is no database" in told("copy", "--from", nowhere, "--to", "postgresql://localhost/x")
+    assert "there is no database" in received("copy", "--from", nowhere, "--to", "postgresql://localhost/x")

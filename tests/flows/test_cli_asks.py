@@ -109,7 +109,7 @@ def test_default_alert_rules_that_are_there_are_sent_to_who_is_named_later_s1246
     rules = http.get("/v1/alert-rules").json()["items"]
     assert rules and all(rule["endpoint_ids"] == [made.json()["endpoint_id"]] for rule in rules)
     code, out, err = of(tenant, "alerts", "defaults", "--to", "ops")
-    assert "watched already" in err and "alr_" not in out
+    assert "exists already" in err and "alr_" not in out
     acts = http.get("/v1/audit/tenant", params={"limit": 200}).text
     assert acts.count("alert_rule_changed") >= 2 * len(rules)
 
@@ -125,7 +125,7 @@ NUMBERS = [
 def test_no_setting_takes_a_number_that_means_nothing_s1247(name: str) -> None:
     """S1247: -1, and what is no number or without end."""
     for value in ("-1", "nan", "inf"):
-        with pytest.raises(Exception, match="not usable"):
+        with pytest.raises(Exception, match="invalid setting"):
             load({}, {f"OBSERVATORY_{name.upper()}": value})
 
 

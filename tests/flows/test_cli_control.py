@@ -79,19 +79,19 @@ def test_held_messages_are_listed_gates_first_and_named_by_number_id_or_beginnin
         found = answer(server, "holds", name)
         assert found["message_id"] == first["message_id"], name
         assert found["message"]["identity"]["agent_id"] == "lister-1"
-    assert "may mean" in refused(server, "holds", "msg_")
-    assert "nothing there is called msg_nowhere" in refused(server, "holds", "msg_nowhere")
+    assert "is ambiguous" in refused(server, "holds", "msg_")
+    assert "msg_nowhere not found" in refused(server, "holds", "msg_nowhere")
     assert json.loads(done(server, "holds", first["message_id"], "--content"))["action"]["tool_call"] == "pay"
 
 
 @pytest.mark.req(103, 193)
 def test_a_held_message_is_approved_once_and_the_second_answer_says_what_became_of_it(server: Server) -> None:
     row = held(server, "approver-1")
-    told = done(server, "approve", str(row["sequence_number"]), "--note", "fine")
-    assert f"{row['message_id']} is approved and forwarded" in told
+    received = done(server, "approve", str(row["sequence_number"]), "--note", "fine")
+    assert f"{row['message_id']} is approved and forwarded" in received
     assert state_of(server, row) == "forwarded"
-    assert "was released already" in refused(server, "approve", row["message_id"])
-    assert "nothing there is called" in refused(server, "approve", "msg_00000000-unknown")
+    assert "was already released" in refused(server, "approve", row["message_id"])
+    assert "not found" in refused(server, "approve", "msg_00000000-unknown")
 
 
 @pytest.mark.req(103)
@@ -110,7 +110,7 @@ def test_s174_an_answer_is_of_what_was_read(server: Server, tmp_path: Path) -> N
 @pytest.mark.req(103)
 def test_a_rejected_message_is_never_forwarded(server: Server) -> None:
     row = held(server, "rejecter-1")
-    assert "give --yes" in refused(server, "reject", row["message_id"], code=2)
+    assert "use --yes" in refused(server, "reject", row["message_id"], code=2)
     assert state_of(server, row) == "held"
     assert "rejected, never forwarded" in done(server, "reject", row["message_id"], "--yes", "--note", "no")
     assert state_of(server, row) == "rejected"
@@ -123,14 +123,14 @@ def test_s178_new_content_comes_from_a_file_or_stdin_and_is_checked(server: Serv
     file.write_text(done(server, "holds", row["message_id"], "--content").replace("NVDA", "AMD"))
     rewritten = answer(server, "rewrite", row["message_id"], "--file", str(file))
     assert rewritten["before_hash"] == row["action_digest"] != rewritten["after_hash"]
-    assert "is taken back" in done(server, "undo", rewritten["intervention_id"])
-    assert "taken back already" in refused(server, "undo", rewritten["intervention_id"])
+    assert "is undone" in done(server, "undo", rewritten["intervention_id"])
+    assert "already undone" in refused(server, "undo", rewritten["intervention_id"])
     assert answer(server, "holds", row["message_id"])["action_digest"] == row["action_digest"]
 
     file.write_text("{}")
     assert "meta: is missing" in refused(server, "edit", row["message_id"], "--file", str(file))
     file.write_text("[1")
-    assert "no JSON object" in refused(server, "edit", row["message_id"], "--file", str(file), code=2)
+    assert "not a JSON object" in refused(server, "edit", row["message_id"], "--file", str(file), code=2)
     nowhere = str(tmp_path / "nowhere")
     assert "cannot be read" in refused(server, "edit", row["message_id"], "--file", nowhere, code=2)
     assert state_of(server, row) == "held"
@@ -171,7 +171,7 @@ def test_s179_an_agent_is_paused_told_something_and_goes_on(server: Server) -> N
         injected = answer(server, "inject", session, "pausee-1", "Use the primary source")
         assert injected["state"] == "queued"
         assert worker.is_alive()
-        assert "pausee-1 goes on" in done(server, "unpause", session, "pausee-1")
+        assert "pausee-1 is running" in done(server, "unpause", session, "pausee-1")
         worker.join(30)
         assert not worker.is_alive()
         assert [str(prompt) for prompt in agent.prompts()] == ["Use the primary source"]
@@ -202,9 +202,9 @@ def test_a_prompt_can_be_withdrawn_until_it_is_delivered_and_work_can_be_ended(
     made = answer(server, "inject", row["session_id"], "patient-1", "--file", str(file))
     assert answer(server, "undo", made["intervention_id"])["status"]
     words = ("cancel", row["session_id"], "patient-1", "--note", "enough")
-    assert "cannot be taken back" in refused(server, *words, code=2)
+    assert "cannot be undone" in refused(server, *words, code=2)
     cancelled = done(server, *words, "--yes")
-    assert "patient-1 is told to end its work" in cancelled
+    assert "patient-1 is asked to end its work" in cancelled
     items = server.http("admin").get("/v1/agents/patient-1/inbox").json()["items"]
     assert [item["kind"] for item in items] == ["cancel"]
     assert items[0]["body"]["reason"] == "enough"
@@ -228,8 +228,8 @@ def test_a_decision_is_listed_with_its_options_and_answered(server: Server) -> N
         listed = done(server, "decisions", "list", "--user", owner)
         assert "Deploy now?" in listed and "deploy" in listed
         assert refused(server, "decisions", "respond", found, "explode")
-        told = done(server, "decisions", "respond", found[:-1], "wait", "--note", "Friday")
-        assert "is answered: wait" in told
+        received = done(server, "decisions", "respond", found[:-1], "wait", "--note", "Friday")
+        assert "is answered: wait" in received
         worker.join(30)
     assert chosen == ["wait"] and chosen[0].note == "Friday"
     assert "this decision is" in refused(server, "decisions", "respond", found, "deploy")
@@ -358,7 +358,7 @@ def test_sessions_and_agents_are_listed_newest_first_and_a_beginning_names_a_ses
     (newest,) = answer(server, "sessions", "--limit", "1")
     assert (newest["session_id"], newest["held"], newest["agents_count"]) == (session, 1, 1)
     lines = done(server, "sessions").splitlines()
-    assert lines[0].split("\t") == ["SESSION", "AGENTS", "MESSAGES", "HELD", "COST", "ALARM", "LAST SEEN"]
+    assert lines[0].split("\t") == ["SESSION", "AGENTS", "MESSAGES", "HELD", "COST", "ALERTS", "LAST SEEN"]
     assert lines[1].split("\t")[:4] == [session, "1", "1", "1"]
     lines = done(server, "agents", "list").splitlines()
     assert lines[0].split("\t")[:4] == ["AGENT", "TYPE", "CLUSTER", "STATE"]
@@ -371,7 +371,7 @@ def test_sessions_and_agents_are_listed_newest_first_and_a_beginning_names_a_ses
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "received"),
     [
         ("pause", "SESSION is missing: observatory pause SESSION AGENT"),
         ("unpause x", "AGENT is missing: observatory unpause SESSION AGENT"),
@@ -385,6 +385,6 @@ def test_sessions_and_agents_are_listed_newest_first_and_a_beginning_names_a_ses
         ),
     ],
 )
-def test_a_missing_argument_is_named_with_the_whole_command(words: str, told: str) -> None:
+def test_a_missing_argument_is_named_with_the_whole_command(words: str, received: str) -> None:
     run = observatory(*words.split())
-    assert (run.returncode, run.stderr) == (2, f"observatory: {told}\n")
+    assert (run.returncode, run.stderr) == (2, f"observatory: {received}\n")

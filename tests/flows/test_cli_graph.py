@@ -22,7 +22,9 @@ def test_a_session_is_drawn_compared_and_annotated_at_the_terminal_s224(server: 
     assert answer(server, "dag", session)["summary"]["steps"] == 4
     shown = done(server, "compare", session, other).splitlines()
     assert [line[0] for line in shown if line[0] in "=~<>"] == ["=", "=", "=", "=", ">"]
-    assert "noted as ann_" in done(server, "annotate", session, "left", "a note", "--category", "off_course")
+    assert "added note ann_" in done(
+        server, "annotate", session, "left", "a note", "--category", "off_course"
+    )
     noted = ask(server, f"/v1/sessions/{session}/annotations")["items"]
     assert [item["text"] for item in noted] == ["a note"]
     assert "category: one of" in refused(server, "annotate", session, "left", "x", "--category", "none")

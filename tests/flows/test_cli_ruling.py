@@ -34,18 +34,18 @@ def test_a_rule_is_tried_added_listed_and_removed(either_tenant: Tenant) -> None
     assert (gate["quorum"], gate["deadline_s"], gate["position"]) == (2, 60, 2)
     lines = done(server, "policy", "list").splitlines()
     assert lines[1].split("\t")[2:] == ["deny", "tool rm", "", "never"]
-    assert lines[2].split("\t")[2:5] == ["hold", "tool deploy", "2 approve, 60 s, then deny"]
+    assert lines[2].split("\t")[2:5] == ["hold", "tool deploy", "2 approvals, 60 s, then deny"]
     assert server.send(decision_log(action={"tool_call": "rm"})).status_code == 403
 
     assert "Hold everything from now on?" in refused(server, "policy", "add", "hold", code=2)
-    assert "(here with --force)" in refused(server, "policy", "add", "deny", "--yes")
+    assert "(use --force)" in refused(server, "policy", "add", "deny", "--yes")
     assert answer(server, "policy", "add", "deny", "--yes", "--force", "--position", "1")["position"] == 1
-    assert "a * stands only" in refused(server, "policy", "dry-run", "deny", "--tool", "a*b")
+    assert "a * is allowed only" in refused(server, "policy", "dry-run", "deny", "--tool", "a*b")
     assert "Remove the rule" in refused(server, "policy", "remove", "1", code=2)
     for name in ("1", denied["rule_id"], gate["rule_id"][:-1]):
-        assert "rules no more" in done(server, "policy", "remove", name, "--yes")
+        assert "removed" in done(server, "policy", "remove", name, "--yes")
     assert answer(server, "policy", "list")["items"] == []
-    assert "nothing there is called 1" in refused(server, "policy", "remove", "1", "--yes")
+    assert "1 not found" in refused(server, "policy", "remove", "1", "--yes")
 
 
 @pytest.mark.req(103, 225)
@@ -57,9 +57,9 @@ def test_where_two_people_are_needed_one_approval_leaves_it_held(server: Server)
     assert sent.json()["state"] == "held"
     done(server, "policy", "remove", rule["rule_id"], "--yes")
     message = sent.json()["message_id"]
-    assert "1 of 2 needed people; it stays held" in done(server, "approve", message)
+    assert "1 of 2 required approvals; it stays held" in done(server, "approve", message)
     assert "approval 1/2" in done(server, "holds", "--agent", "quorate-1")
-    assert "you have approved this already" in refused(server, "approve", message)
+    assert "you have already approved this" in refused(server, "approve", message)
     second = ["--url", server.url, "--key", server.key("admin")]
     assert "is approved and forwarded" in observatory("approve", message, *second).stdout
 
@@ -77,7 +77,7 @@ def test_a_budget_is_set_raised_shown_and_removed(server: Server) -> None:
     assert "a finite amount" in refused(server, *words, "--soft", "1", "--hard", "nan", code=2)
     assert "hard: must be a number from 0" in refused(server, *words, "--hard=-1")
     assert "Remove the budget" in refused(server, "budget", "remove", made["budget_id"], code=2)
-    assert "caps no more" in done(server, "budget", "remove", made["budget_id"][:-1], "--yes")
+    assert "removed" in done(server, "budget", "remove", made["budget_id"][:-1], "--yes")
     assert "spender-1" not in done(server, "budget", "list")
 
 
@@ -92,7 +92,7 @@ def test_weights_are_set_and_shown_as_shares_and_circuits_open_by_hand(server: S
     assert "all be zero" in refused(server, "route", "set", "cli_summarizer", "cluster:new=0", "--yes")
     for bad in (("cluster:new",), ("=3",), ("a=nan",), ("a=1", "a=2"), ()):
         assert "TARGET=WEIGHT" in refused(server, "route", "set", "cli_summarizer", *bad, code=2)
-    assert "wait?" in refused(server, "route", "circuit", "cli_summarizer", "open", code=2)
+    assert "will wait" in refused(server, "route", "circuit", "cli_summarizer", "open", code=2)
     assert "is open" in done(server, "route", "circuit", "cli_summarizer", "open", "--yes")
     assert "cli_summarizer\topen" in done(server, "route", "circuits")
     assert answer(server, "route", "circuit", "cli_summarizer", "closed")["state"] == "closed"
@@ -107,26 +107,28 @@ def test_s176_a_kill_switch_takes_a_yes_and_the_name_of_what_is_stopped(either_t
     server = either_tenant
     server.send(decision_log(identity={"agent_id": "doomed-1", "agent_type": "doomed"}))
     words = ["kill", "class", "doomed", "--reason", "drill"]
-    assert "stdin is no terminal" in refused(server, *words, code=2)
+    assert "stdin is not a TTY" in refused(server, *words, code=2)
     assert answer(server, "kill", "list")["items"] == []
 
     code, shown = typing(server, words, "n")
-    assert code == 1 and "Stop class doomed: 1 agents in 1 sessions? [y/N]" in shown
+    assert code == 1 and "Stop class doomed: 1 agent in 1 session? [y/N]" in shown
     assert "nothing was done" in shown
     code, shown = typing(server, words, "y", "dooomed")
-    assert code == 1 and "Type doomed to go on" in shown and "that is not doomed" in shown
+    assert code == 1 and "Type doomed to continue" in shown and "that is not doomed" in shown
     assert not answer(server, "kill", "list")["engaged"]
 
     code, shown = typing(server, words, "y", "doomed")
-    assert code == 0 and "class doomed is stopped; 1 agents are told" in shown, shown
+    assert code == 0 and "class doomed is stopped; 1 agent notified" in shown, shown
     late = decision_log(identity={"agent_id": "doomed-1", "agent_type": "doomed"})
     assert server.send(late).json()["state"] == "held"
     listed = of(server, "kill", "list")
-    assert "class doomed\tengaged\t1" in listed.stdout and "something is stopped" in listed.stderr
+    assert "class doomed\tengaged\t1" in listed.stdout and "a kill switch is engaged" in listed.stderr
 
-    assert "go on, with 1 held messages?" in refused(server, "kill", "release", "--reason", "over", code=2)
+    assert "Release class doomed, with 1 held message?" in refused(
+        server, "kill", "release", "--reason", "over", code=2
+    )
     assert answer(server, "kill", "release", "--reason", "over", "--yes")["held"] == 1
-    assert "0 kill-switches are engaged" in refused(server, "kill", "release", "--reason", "x", code=2)
+    assert "0 kill switches are engaged" in refused(server, "kill", "release", "--reason", "x", code=2)
     assert "name the cluster" in refused(server, "kill", "class", "--reason", "x", code=2)
 
     gated = held(server, "doomed-1")
@@ -138,7 +140,7 @@ def test_s176_a_kill_switch_takes_a_yes_and_the_name_of_what_is_stopped(either_t
     release = ("kill", "release", other["kill_id"][:-1], "--reason", "over", "--yes")
     assert f"class doomed is still stopped by {engaged['kill_id']}" in done(server, *release)
     assert (engaged["state"], engaged["scope"]) == ("engaged", "global")
-    assert "everything goes on" in done(
+    assert "everything is released" in done(
         server, "kill", "release", engaged["kill_id"], "--reason", "over", "--yes"
     )
 
@@ -149,15 +151,15 @@ def test_instructions_are_issued_shown_and_rolled_back(server: Server, tmp_path:
     file = tmp_path / "instructions.md"
     file.write_text("Be brief.")
     words = ("instructions", "set", "cli_taught")
-    assert "Give these instructions to every agent" in refused(server, *words, "Be brief.", code=2)
+    assert "Issue these instructions to every agent" in refused(server, *words, "Be brief.", code=2)
     assert "either in quotes or with --file" in refused(server, *words, "--yes", code=2)
-    assert "has version 1; 1 agents are told" in done(server, *words, "--file", str(file), "--yes")
+    assert "has version 1; 1 agent notified" in done(server, *words, "--file", str(file), "--yes")
     assert answer(server, *words, "Be long.", "--note", "for lawyers", "--yes")["version"] == 2
     assert answer(server, "instructions", "rollback", "cli_taught", "1", "--yes")["version"] == 3
     assert "no instructions of that version" in refused(
         server, "instructions", "rollback", "cli_taught", "9", "--yes"
     )
     shown = done(server, "instructions", "show", "cli_taught")
-    assert shown.startswith("Be brief.\n") and "for lawyers" in shown and "taught-1\tnone\tnot yet" in shown
+    assert shown.startswith("Be brief.\n") and "for lawyers" in shown and "taught-1\tnone\tpending" in shown
     assert "cli_taught\t3\t0/1" in done(server, "instructions", "list")
     assert "no instructions were issued" in refused(server, "instructions", "show", "nobody")

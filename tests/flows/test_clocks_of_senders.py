@@ -43,8 +43,8 @@ def test_a_message_from_the_future_took_no_negative_time_s1168(either_tenant: Te
     sent = decision_log(meta={"timestamp": at(2), "session_id": session, "step_id": "1"})
     either_tenant.send(sent)
     items = either_tenant.http("admin").get("/v1/audit/tenant", params={"limit": 50}).json()["items"]
-    told = [one["attributes"] for one in items if one["body"]["message_type"] == "decision_log"]
-    assert [one["av.delivery.latency_ms"] for one in told] == [0]
+    received = [one["attributes"] for one in items if one["body"]["message_type"] == "decision_log"]
+    assert [one["av.delivery.latency_ms"] for one in received] == [0]
 
 
 def log_at(hours: float) -> Json:

@@ -33,27 +33,27 @@ def test_a_comparison_names_the_first_divergence_and_every_delta_s216_s217(eithe
         "state_delta": {"cumulative_session_cost": 9.0},
     }
     send_all(either_server, story(right, "plan", "search", "ask", "read", "write", **failed))
-    told = ask(either_server, "/v1/compare", left=left, right=right)
-    assert [one["change"] for one in told["steps"]] == ["same", "same", "right_only", "same", "changed"]
-    assert told["first_divergence"]["index"] == 2
-    assert told["first_divergence"]["right"]["tool"] == "do_ask"
-    assert told["steps"][-1]["differs"] == ["status"]
-    assert told["steps"][-1]["duration_delta_ms"] == 200
-    assert told["counts"] == {"same": 3, "changed": 1, "left_only": 0, "right_only": 1}
-    delta = told["delta"]
+    received = ask(either_server, "/v1/compare", left=left, right=right)
+    assert [one["change"] for one in received["steps"]] == ["same", "same", "right_only", "same", "changed"]
+    assert received["first_divergence"]["index"] == 2
+    assert received["first_divergence"]["right"]["tool"] == "do_ask"
+    assert received["steps"][-1]["differs"] == ["status"]
+    assert received["steps"][-1]["duration_delta_ms"] == 200
+    assert received["counts"] == {"same": 3, "changed": 1, "left_only": 0, "right_only": 1}
+    delta = received["delta"]
     assert (delta["steps"], delta["cost"], delta["failures"]) == (1, 5.0, 1)
     assert delta["outcome"] == ["ended:success", "ended:failure"]
-    memory = told["memory"]
+    memory = received["memory"]
     assert (memory["both"], memory["left_only"], memory["right_only"]) == (4, [], ["ask is done"])
-    assert told["alignment"] == {"exact": True, "band": None}
+    assert received["alignment"] == {"exact": True, "band": None}
 
 
 def test_a_session_compared_with_itself_differs_in_nothing_s216(either_server: Server) -> None:
     """S216: every step is the same, and there is no divergence."""
     session = new()
     send_all(either_server, story(session, "plan", "write"))
-    told = ask(either_server, "/v1/compare", left=session, right=session)
-    assert told["first_divergence"] is None and told["counts"]["same"] == 2
+    received = ask(either_server, "/v1/compare", left=session, right=session)
+    assert received["first_divergence"] is None and received["counts"]["same"] == 2
 
 
 def test_what_cannot_be_compared_is_refused_s217(either_server: Server) -> None:

@@ -23,11 +23,11 @@ def test_a_named_origin_is_answered_without_cookies_and_no_other_is_s923(tight_s
         assert sent.status_code == 200 and "access-control-allow-origin" not in sent.headers
         assert sent.headers["vary"] == "origin", "or a cache on the way would show it to those who are named"
 
-    told = agent.post("/v1/messages", json=decision_log(), headers={"origin": NAMED})
-    assert told.status_code == 202
-    assert told.headers["access-control-allow-origin"] == NAMED
-    assert told.headers["access-control-expose-headers"] == "retry-after"
-    assert "access-control-allow-credentials" not in told.headers and told.headers["vary"] == "origin"
+    received = agent.post("/v1/messages", json=decision_log(), headers={"origin": NAMED})
+    assert received.status_code == 202
+    assert received.headers["access-control-allow-origin"] == NAMED
+    assert received.headers["access-control-expose-headers"] == "retry-after"
+    assert "access-control-allow-credentials" not in received.headers and received.headers["vary"] == "origin"
     shut_out = nobody.get("/v1/agents/page-1/inbox", headers={"origin": NAMED})
     assert (shut_out.status_code, shut_out.headers["access-control-allow-origin"]) == (401, NAMED)
     assert nobody.get("/v1/agents/page-1/inbox").headers["vary"] == "origin"

@@ -54,10 +54,10 @@ def test_costs_are_attributed_to_agents_sessions_clusters_types_tools_and_models
     assert [row["id"] for row in (*first["items"], *rest["items"])] == ["writer", "reader", "planner"]
     assert rest["next_cursor"] is None
     # The same within one session: what is past the first page is reached, not lost.
-    told = ask(server, "/v1/costs", by="agent", session="ses-b", limit=1)
-    assert told["total"]["cost"] == 5.5
-    beyond = ask(server, "/v1/costs", by="agent", session="ses-b", limit=1, cursor=told["next_cursor"])
-    assert [row["id"] for row in (*told["items"], *beyond["items"])] == ["reader", "writer"]
+    received = ask(server, "/v1/costs", by="agent", session="ses-b", limit=1)
+    assert received["total"]["cost"] == 5.5
+    beyond = ask(server, "/v1/costs", by="agent", session="ses-b", limit=1, cursor=received["next_cursor"])
+    assert [row["id"] for row in (*received["items"], *beyond["items"])] == ["reader", "writer"]
     assert beyond["next_cursor"] is None
     old = ask(server, "/v1/costs", since="2020-01-01T00:00:00Z", until="2020-01-02T00:00:00Z")
     assert (old["items"], old["total"]["cost"]) == ([], 0.0)

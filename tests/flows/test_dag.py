@@ -105,11 +105,11 @@ def test_a_refused_edge_is_an_event_s207(either_server: Server) -> None:
     first = send(either_server, step(session, "a", "b"))
     second = send(either_server, step(session, "b", "a"))
 
-    def told() -> list[Json]:
+    def received() -> list[Json]:
         trail = ask(either_server, f"/v1/audit/trace/{session}")["items"]
         return [event for event in trail if event["body"]["event_type"] == "causal_cycle_refused"]
 
-    (event,) = until(told)
+    (event,) = until(received)
     assert event["body"]["message_sequence_number"] == first["sequence_number"]
     assert event["body"]["refused_parent"] == second["message_id"]
 
@@ -170,9 +170,9 @@ def test_a_command_is_a_diamond_at_the_step_it_concerned_s209(either_server: Ser
     assert paused.json()["intervention_id"] == diamonds["pause"]["id"]
     agents = {agent["agent_id"]: agent for agent in after["agents"]}
     assert (agents["gated"]["badge"], agents["gated"]["badge_rule"]) == ("Waiting", 2)
-    told = ask(either_server, f"{path}/steps/{held['message_id']}")
-    assert told["hold"]["state"] == "released" and told["hold"]["ended_by"]
-    assert [one["command"] for one in told["interventions"]] == ["approve", "pause"]
+    received = ask(either_server, f"{path}/steps/{held['message_id']}")
+    assert received["hold"]["state"] == "released" and received["hold"]["ended_by"]
+    assert [one["command"] for one in received["interventions"]] == ["approve", "pause"]
 
 
 @pytest.mark.req(135)
@@ -241,25 +241,30 @@ def test_a_step_tells_everything_s212(either_server: Server) -> None:
     body = json.dumps(log).encode()
     assert either_server.send(body).status_code == 202
     send(either_server, step(session, "after", "told", agent="bob"))
-    told = ask(either_server, f"/v1/sessions/{session}/steps/told")
+    received = ask(either_server, f"/v1/sessions/{session}/steps/told")
     thought = log["cognition"]
-    assert told["reasoning"]["chain"] == thought["reasoning_chain"]
-    assert told["reasoning"]["alternatives"] == thought["alternatives"]
-    assert told["reasoning"]["chosen"] == "serp_search"
-    assert [one["uri"] for one in told["reasoning"]["citations"]] == [
+    assert received["reasoning"]["chain"] == thought["reasoning_chain"]
+    assert received["reasoning"]["alternatives"] == thought["alternatives"]
+    assert received["reasoning"]["chosen"] == "serp_search"
+    assert [one["uri"] for one in received["reasoning"]["citations"]] == [
         "https://www.sec.gov/edgar", "https://www.sec.gov/10-K", "https://example.org",
     ]  # fmt: skip
-    assert told["confidence"] == 0.94
-    given = told["input"]
+    assert received["confidence"] == 0.94
+    given = received["input"]
     assert given["read_from_memory"] == ["NVDA reports in USD"]
     assert given["memory_before"] == [{"text": "Rates fell", "step": f"{session}/first"}]
     assert given["parents"][0]["id"] == f"{session}/first"
     assert given["parents"][0]["output"] == "Retrieved 10-K; Revenue confirmed at $26.97B"
-    assert told["output"]["added_to_memory"] == ["NVDA Fiscal Year ends Jan 28"]
-    assert told["output"]["duration_ms"] == 812
-    assert [child["id"] for child in told["children"]] == [f"{session}/after"]
-    assert (told["hold"], told["rewrites"], told["annotations"], told["review"]) == (None, [], [], None)
-    raw = either_server.http("operator").get(told["links"]["exact_bytes"])
+    assert received["output"]["added_to_memory"] == ["NVDA Fiscal Year ends Jan 28"]
+    assert received["output"]["duration_ms"] == 812
+    assert [child["id"] for child in received["children"]] == [f"{session}/after"]
+    assert (received["hold"], received["rewrites"], received["annotations"], received["review"]) == (
+        None,
+        [],
+        [],
+        None,
+    )
+    raw = either_server.http("operator").get(received["links"]["exact_bytes"])
     assert hashlib.sha256(raw.content).digest() == hashlib.sha256(body).digest()
 
 
@@ -273,11 +278,11 @@ def test_a_rewritten_step_shows_what_was_forwarded_s212(either_server: Server) -
         f"/v1/sessions/{session}/edit", json={"agent_id": "rewritten", "new_content": content}
     )
     assert edited.status_code == 200, edited.text
-    told = ask(either_server, f"/v1/sessions/{session}/steps/held")
-    assert told["reasoning"]["intent"] == "Something milder"
-    assert told["flags"] == ["rewritten"] and told["state"] == "forwarded"
-    assert [one["digest"] for one in told["rewrites"]] == [told["interventions"][0]["after_hash"]]
-    raw = either_server.http("operator").get(told["links"]["exact_bytes"]).json()
+    received = ask(either_server, f"/v1/sessions/{session}/steps/held")
+    assert received["reasoning"]["intent"] == "Something milder"
+    assert received["flags"] == ["rewritten"] and received["state"] == "forwarded"
+    assert [one["digest"] for one in received["rewrites"]] == [received["interventions"][0]["after_hash"]]
+    raw = either_server.http("operator").get(received["links"]["exact_bytes"]).json()
     assert raw["cognition"]["intent"] == log["cognition"]["intent"]
 
 
@@ -311,7 +316,7 @@ def test_ten_thousand_steps_are_one_graph_s213(either_server: Server) -> None:
     assert len(graph["nodes"]) == 10_000 and len(graph["edges"]) == 9_999
     assert not graph["truncated"]
     assert graph["summary"]["depth"] == 7_999 and graph["roots"] == [f"{session}/c0"]
-    told = ask(either_server, f"/v1/sessions/{session}/steps/c7")
-    assert told["children_count"] == 2_001 and len(told["children"]) == 1_000
+    received = ask(either_server, f"/v1/sessions/{session}/steps/c7")
+    assert received["children_count"] == 2_001 and len(received["children"]) == 1_000
     delta = dag(either_server, session, after=graph["version"], since=graph["as_of"])
     assert (delta["nodes"], delta["edges"]) == ([], [])

@@ -116,15 +116,15 @@ def test_the_agent_that_asked_is_told_and_acts_s124(server: Server, people: Peop
     path = f"/v1/agents/{sent['sender']['entity_id']}/inbox"
     respond(people.client("owner"), sent, "deny", respondent_note="not today")
     items = agent.get(path, params={"wait": 5}).json()["items"]
-    (told,) = [item for item in items if item["message_type"] == "decision_response"]
-    assert told["kind"] == "decision"
-    assert told["body"] == {
+    (received,) = [item for item in items if item["message_type"] == "decision_response"]
+    assert received["kind"] == "decision"
+    assert received["body"] == {
         "decision_id": id_of(sent),
         "selected_option_id": "deny",
         "respondent_note": "not today",
     }
-    assert told["message"]["payload"]["respondent_note"] == "not today"
-    assert agent.post(f"{path}/ack", json={"ids": [told["delivery_id"]]}).status_code == 200
+    assert received["message"]["payload"]["respondent_note"] == "not today"
+    assert agent.post(f"{path}/ack", json={"ids": [received["delivery_id"]]}).status_code == 200
     assert decision(server, sent)["state"] == "executing"
     confirmed = envelope(
         "action_confirmation",
@@ -282,11 +282,11 @@ def test_what_came_of_it_is_confirmed_by_the_agent_s127(
     assert (answer.status_code, answer.json()["warnings"]) == (202, [])
     item = decision(server, sent)
     assert (item["state"], item["action_id"]) == (state, confirmed["payload"]["action_id"])
-    told = trail(server, sent)[-1]
-    assert (told["body"]["event_type"], told["body"]["status"]) == ("action_executed", status)
-    assert (told["severity_number"], told["body"]["decision_id"]) == (10, id_of(sent))
+    received = trail(server, sent)[-1]
+    assert (received["body"]["event_type"], received["body"]["status"]) == ("action_executed", status)
+    assert (received["severity_number"], received["body"]["decision_id"]) == (10, id_of(sent))
     stray = server.send(envelope("action_confirmation", **trace))
-    assert stray.status_code == 202 and "no decision known" in stray.json()["warnings"][0]
+    assert stray.status_code == 202 and "unknown decision" in stray.json()["warnings"][0]
 
 
 def test_many_decisions_come_page_by_page_newest_first_s45(server: Server, people: People) -> None:

@@ -64,13 +64,13 @@ def test_ctrl_c_ends_the_demo_its_mesh_and_its_gateway(tmp_path: Path) -> None:
     )
     assert demo.stdout is not None and demo.stderr is not None
     try:
-        told: dict[str, str] = {}
-        while not {"gate", "violation"} <= told.keys():
+        received: dict[str, str] = {}
+        while not {"gate", "violation"} <= received.keys():
             line = demo.stdout.readline()
             assert line, demo.stderr.read()
             if found := re.match(r"\[(\w+)\] .* (http://127\.0\.0\.1:\d+/\S+)$", line):
-                told[found[1]] = found[2]
-        assert told["gate"].endswith("/inbox")
+                received[found[1]] = found[2]
+        assert received["gate"].endswith("/inbox")
         demo.send_signal(signal.SIGINT)
         rest, problems = demo.communicate(timeout=30)
     finally:
@@ -114,6 +114,6 @@ def test_an_unknown_incident_is_told_with_the_names_there_are(tmp_path: Path) ->
 def test_the_demo_passes_on_why_its_gateway_cannot_start(server: Server, tmp_path: Path) -> None:
     taken = observatory("demo", "--data", str(tmp_path / "demo"), "--port", str(server.port))
     assert taken.returncode == 1
-    assert taken.stderr.startswith(f"observatory: port {server.port} on 127.0.0.1 is taken")
+    assert taken.stderr.startswith(f"observatory: port {server.port} on 127.0.0.1 is in use")
     locked = observatory("demo", "--data", str(server.folder), "--port", "0")
     assert locked.returncode == 1 and f"process {server.pid}" in locked.stderr

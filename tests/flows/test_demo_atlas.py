@@ -27,9 +27,9 @@ class Atlas:
     """A running demo as an operator sees it."""
 
     def __init__(self, folder: Path) -> None:
-        told = json.loads((folder / "credentials.json").read_text())
-        headers = {"Authorization": f"Bearer {told['operator_key']}"}
-        self._http = httpx2.Client(base_url=told["url"], headers=headers, timeout=30, trust_env=False)
+        received = json.loads((folder / "credentials.json").read_text())
+        headers = {"Authorization": f"Bearer {received['operator_key']}"}
+        self._http = httpx2.Client(base_url=received["url"], headers=headers, timeout=30, trust_env=False)
 
     def close(self) -> None:
         self._http.close()
@@ -266,9 +266,9 @@ def test_jobs_run_one_dies_the_lead_has_changed_and_a_witness_cosigns_s782_s783(
     assert leader["epoch"] > 1
     (peer,) = seen(lambda: [one for one in atlas.get("/v1/peers")["items"] if one["cosigned_size"]])
     assert (peer["name"], peer["asked"]["state"]) == ("Notary next door", "cosigned")
-    told = {one["agent_type"]: one for one in seen(lambda: atlas.get("/v1/instructions")["items"])}
+    received = {one["agent_type"]: one for one in seen(lambda: atlas.get("/v1/instructions")["items"])}
     seen(lambda: atlas.get("/v1/instructions/writer")["agents"])
-    assert {"fact_checker", "writer"} >= told.keys()
+    assert {"fact_checker", "writer"} >= received.keys()
     assert len(atlas.get("/v1/alert-rules")["items"]) == 2 and len(atlas.get("/v1/policies")["items"]) == 3
 
 

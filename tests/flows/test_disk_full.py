@@ -46,12 +46,12 @@ def fill(server: Server, writer: int) -> tuple[dict[str, int], int]:
             continue
         assert answer.status_code in (200, 202), answer.text
         for line, log in zip(answer.text.splitlines(), logs, strict=True):
-            told = json.loads(line)
+            received = json.loads(line)
             # A batch longer than a transaction may be stored in part; then each line has its own code.
-            if told.get("code", answer.status_code) == 202:
-                acknowledged[log["meta"]["step_id"]] = told["sequence_number"]
+            if received.get("code", answer.status_code) == 202:
+                acknowledged[log["meta"]["step_id"]] = received["sequence_number"]
             else:
-                assert told["code"] == 503, line
+                assert received["code"] == 503, line
     raise AssertionError(f"writer {writer}: the disk never got full")
 
 

@@ -105,14 +105,14 @@ def test_a_bound_key_answers_for_its_own_agent_even_with_a_broken_body_s31(serve
 def test_trust_is_of_the_key_that_sent_and_not_of_the_name_s53(server: Server) -> None:
     agent = f"agent-{uuid.uuid4().hex}"
     created = server.http("admin").post("/v1/keys", json={"role": "agent", "agent_id": agent}).json()
-    told = []
+    received = []
     for key in (created["key"], server.credentials["agent_key"]):
         log = decision_log(identity={"agent_id": agent})
         headers = {"Authorization": f"Bearer {key}"}
         httpx2.post(f"{server.url}/v1/messages", json=log, headers=headers, trust_env=False)
         trail = server.http("operator").get(f"/v1/audit/trace/{log['meta']['trace_id']}").json()["items"]
-        told.append(trail[-1]["resource"]["av.trust_level"])
-    assert told == ["tenant_verified", "unverified"]
+        received.append(trail[-1]["resource"]["av.trust_level"])
+    assert received == ["tenant_verified", "unverified"]
 
 
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGINT"])

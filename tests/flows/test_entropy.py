@@ -66,7 +66,7 @@ def by_ratio(server: Server) -> list[Json]:
     return [one for one in get(server, "/v1/entropy/alerts")["items"] if one["detector"] == "ratio"]
 
 
-def told(server: Server, *names: str) -> list[Json]:
+def received(server: Server, *names: str) -> list[Json]:
     items = get(server, "/v1/audit/tenant", limit=1000)["items"]
     return [item["body"] for item in reversed(items) if item["body"]["event_type"] in names]
 
@@ -98,7 +98,7 @@ def test_five_failing_steps_of_one_kind_are_an_alert_and_another_way_ends_it_s18
         assert (agent["state"], agent["colour"]) == ("alert_entropy", "#ef4444")
         send(server, step("ses-loop"), step("ses-loop"))
         assert by_ratio(server)[0]["occurrence_count"] == 7
-        assert len(told(server, "entropy_alert")) == 1
+        assert len(received(server, "entropy_alert")) == 1
         send(server, step("ses-loop", "Ask for the right path"))
         (heard,), _ = take(reader, 1)
         assert (heard["event_type"], heard["severity"], heard["occurrence_count"]) == (
@@ -122,7 +122,7 @@ def test_a_warning_colours_the_node_and_tells_nobody_s181(server: Server) -> Non
     session = get(server, "/v1/sessions/ses-files")
     assert (session["severity"], session["entropy_score"]) == ("warning", 0.25)
     assert get(server, "/v1/agents/reader")["state"] == "blocked"
-    assert told(server, "entropy_alert", "entropy_warning") == []
+    assert received(server, "entropy_alert", "entropy_warning") == []
     assert get(server, "/v1/entropy/alerts")["items"] == []
     send(server, *(step("ses-files", f"Open file {n}", "reader") for n in range(5)))
     assert get(server, "/v1/sessions/ses-files")["entropy_score"] == 1.0
@@ -136,7 +136,7 @@ def test_the_computed_score_is_shown_and_a_wrong_report_is_told_of_once_s185_s18
         for n in range(4)
     ]
     answers = send(server, *bodies)
-    (event,) = told(server, "entropy_discrepancy")
+    (event,) = received(server, "entropy_discrepancy")
     assert (event["entropy_score"], event["reported_entropy_score"]) == ("1", "0.05")
     assert event["message_sequence_number"] == answers[2]["sequence_number"]
     for body, sent in zip(bodies, answers, strict=True):
@@ -166,11 +166,11 @@ def test_settings_are_read_at_run_time_and_refused_when_they_cannot_be_meant_s18
         assert door.put("/v1/settings/detectors", json=body).status_code in (400, 422)
     good = door.put("/v1/settings/detectors", json={"window": 4, "loop_below": 0.3})
     assert good.status_code == 200 and good.json()["window"] == 4 and good.json()["updated_by"]
-    assert told(server, "entropy_alert") == []
+    assert received(server, "entropy_alert") == []
     send(server, step("ses-set"))
-    (alert,) = told(server, "entropy_alert")
+    (alert,) = received(server, "entropy_alert")
     assert (alert["window_size"], alert["entropy_score"]) == (4, "0.25")
-    (changed,) = told(server, "setting_changed")
+    (changed,) = received(server, "setting_changed")
     assert changed["changed"] == ["window", "loop_below"] and changed["after"]["loop_below"] == "0.3"
     assert server.http("viewer").put("/v1/settings/detectors", json={"window": 5}).status_code == 403
 
@@ -249,7 +249,7 @@ def test_the_second_detector_stands_beside_the_ratio_s188_s189(either_analysed_s
     assert alert["repeated_pattern"]["intent"] in ("Read the page", "Load it again")
     assert get(server, "/v1/agents/pair")["state"] == "alert_entropy"
     server.restart(kill=True)
-    assert len(told(server, "loop_detected")) == 1
+    assert len(received(server, "loop_detected")) == 1
     assert [one["event_type"] for one in get(server, "/v1/entropy/alerts")["items"]] == ["loop_detected"]
 
 
@@ -296,7 +296,7 @@ def test_an_import_has_the_same_scores_alarms_and_settings_s180_s187(
     wrong = {"entropy_score": 0.1}
     send(first, *(step("ses-b", cognition={"intent": str(n)} | wrong) for n in range(4)))
     before = portrait(first)
-    assert len(before[1]) == 1 and told(first, "entropy_discrepancy")
+    assert len(before[1]) == 1 and received(first, "entropy_discrepancy")
     first.stop()
     out = tmp_path / "trail.jsonl"
     assert observatory("export", "--data", str(first.folder), "--out", str(out)).returncode == 0
@@ -308,7 +308,7 @@ def test_an_import_has_the_same_scores_alarms_and_settings_s180_s187(
         assert get(second, "/v1/entropy/alerts")["items"][0]["occurrence_count"] == (
             before[1][0]["occurrence_count"] + 1
         )
-        assert len(told(second, "entropy_alert")) == 1
+        assert len(received(second, "entropy_alert")) == 1
 
 
 @pytest.mark.req(84)

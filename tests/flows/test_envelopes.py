@@ -25,7 +25,7 @@ from tests.samples import (
 Json = dict[str, Any]
 MISSING = object()
 # S127: the sample of a confirmation refers to a decision nobody asked for here.
-LINKS_NOTHING = "payload.triggered_by.decision_id: names no decision known here; the confirmation was kept"
+LINKS_NOTHING = "payload.triggered_by.decision_id: unknown decision; the confirmation was stored"
 AGENT_TYPES = [kind for kind in MESSAGE_TYPES if kind not in ("decision_response", "system_event")]
 
 
@@ -352,8 +352,8 @@ def test_a_missing_priority_takes_the_seeds_default_for_its_type(server: Server)
     for sent, level in cases:
         assert server.send(sent, sender_role(sent["message_type"])).status_code == 202
         trail = server.http("admin").get(f"/v1/audit/trace/{sent['trace_id']}").json()["items"]
-        told = [one["attributes"] for one in trail if one["body"]["message_id"] == sent["message_id"]]
-        assert told[0]["av.message.priority"] == level
+        received = [one["attributes"] for one in trail if one["body"]["message_id"] == sent["message_id"]]
+        assert received[0]["av.message.priority"] == level
 
 
 @pytest.mark.req(236, 239, 240)

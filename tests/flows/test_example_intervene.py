@@ -20,7 +20,7 @@ STORY = (
     "agent a person says: Invoice 7 is a copy of invoice 5.",
     "operator approves it",
     "agent approved: pays 1,200 for invoice 5",
-    "operator edits it to 9,800 and lets it pass",
+    "operator edits it to 9,800 and approves it",
     "agent edited: pays 9,800 for invoice 6",
     "operator rejects it: a copy of invoice 5",
     "agent invoice 7 is not paid: rejected (a copy of invoice 5)",
@@ -29,7 +29,7 @@ STORY = (
     "admin confirms twice: engaged",
     "agent was stopped for",
     "operator cancels the agent's work",
-    "agent its work was ended: enough for today",
+    "agent its work was cancelled: enough for today",
     "gateway has on record: pause, inject, unpause, approve, edit, reject, reject, cancel",
     "gateway the chain of",
 )
@@ -47,15 +47,15 @@ def test_the_example_is_paused_injected_approved_edited_rejected_stopped_and_end
     )
     assert run.returncode == 0, run.stdout + run.stderr
     lines = run.stdout.splitlines()
-    told = [re.sub(r"^ *[\d.]+ s +(\w+) +", r"\1 ", line) for line in lines]
+    received = [re.sub(r"^ *[\d.]+ s +(\w+) +", r"\1 ", line) for line in lines]
     assert all(re.match(r" *[\d.]+ s  (agent|operator|admin|gateway) ", line) for line in lines), run.stdout
     # What agent and operator say at the same moment may come in either order; each side's own order is kept.
     for is_agent in (True, False):
-        mine = [line for line in told if line.startswith("agent ") == is_agent]
+        mine = [line for line in received if line.startswith("agent ") == is_agent]
         at = -1
         for event in STORY:
             if event.startswith("agent ") == is_agent:
                 places = [n for n, line in enumerate(mine) if n > at and line.startswith(event)]
                 assert places, f"{event!r} is missing, or out of order:\n{run.stdout}"
                 at = places[0]
-    assert told[-1].endswith("is valid: True")
+    assert received[-1].endswith("is valid: True")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.sdk_desk import PATIENCE_S, Desk, until
+from tests.flows.sdk_harness import PATIENCE_S, SdkHarness, until
 from tests.flows.server import Server, clean_environment
 from tools import windows
 
@@ -15,10 +15,10 @@ from tools import windows
 @pytest.mark.req(50, 99, 133, 187)
 def test_the_example_is_paused_and_resumed_by_an_operator_s911(server: Server, tmp_path: Path) -> None:
     """S911, S912, S920: it imports the package by its name, as everybody does, and ends by itself."""
-    desk = Desk(server, tmp_path)
+    harness = SdkHarness(server, tmp_path)
     windows.build_sdk()
     node, _ = windows.node()
-    example = [str(node), str(windows.SDK / "examples/agent.ts"), desk.name]
+    example = [str(node), str(windows.SDK / "examples/agent.ts"), harness.name]
     environment = clean_environment(OBSERVATORY_DATA=str(server.folder))
 
     def started(*words: str) -> subprocess.Popen[str]:
@@ -31,34 +31,34 @@ def test_the_example_is_paused_and_resumed_by_an_operator_s911(server: Server, t
     with started("1000") as process:  # paused amid its work
         try:
             session_id = said(process).removeprefix("session ")
-            until(desk.archived)
-            desk.do("pause", session_id)
+            until(harness.archived)
+            harness.do("pause", session_id)
 
             def confirmed() -> bool:
                 done = server.http("operator").get(f"/v1/sessions/{session_id}/interventions").json()
                 return bool(done["items"][-1]["confirmation"] == "confirmed")
 
             until(confirmed)
-            before = len(desk.archived())
+            before = len(harness.archived())
         finally:
             process.kill()
-    assert len(desk.archived()) == before < 1000
+    assert len(harness.archived()) == before < 1000
     with started("2", session_id) as process:  # and still, when it is started anew
         try:
             assert said(process) == f"session {session_id}"
-            desk.do("inject", session_id, prompt="Invoice 2 is a copy")
-            until(lambda: [one for one in desk.inbox() if one["kind"] == "inject"])
-            assert len(desk.archived()) == before
-            desk.do("unpause", session_id)
-            held = desk.held()
+            harness.do("inject", session_id, prompt="Invoice 2 is a copy")
+            until(lambda: [one for one in harness.inbox() if one["kind"] == "inject"])
+            assert len(harness.archived()) == before
+            harness.do("unpause", session_id)
+            held = harness.held()
             assert said(process).endswith("says: Invoice 2 is a copy")
-            desk.do("approve", session_id, message_id=held["message_id"])
+            harness.do("approve", session_id, message_id=held["message_id"])
             assert said(process) == 'paid {"amount":300}'
             assert process.wait(PATIENCE_S) == 0
         finally:
             process.kill()
-    assert [one for one in desk.intents()[before:] if one.startswith("Read")] == [
+    assert [one for one in harness.intents()[before:] if one.startswith("Read")] == [
         "Read invoice 1",
         "Read invoice 2",
     ]
-    assert desk.intents()[-1] == "Done"
+    assert harness.intents()[-1] == "Done"

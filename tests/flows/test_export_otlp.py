@@ -66,11 +66,11 @@ def test_every_event_reaches_every_backend_as_it_is_in_the_record_s560(own: Send
     made = [own.add(way, headers=headers) for way in WAYS]
     own.send(2)
     for one, way in zip(made, WAYS, strict=True):
-        told = own.until(one, "caught_up")
+        received = own.until(one, "caught_up")
         trail = own.trail
         assert own.had(way) == trail, "once each, and whole"
-        assert (told["sent"], told["cursor"], told["lag_events"]) == (len(trail), len(trail), 0)
-        assert told["headers"] == ["authorization", "x-key"] and SECRET not in str(told)
+        assert (received["sent"], received["cursor"], received["lag_events"]) == (len(trail), len(trail), 0)
+        assert received["headers"] == ["authorization", "x-key"] and SECRET not in str(received)
         requests = [
             one for one in own.backend.requests if one["way"] == way and one["headers"].get("x-key") == SECRET
         ]
@@ -145,9 +145,9 @@ def test_what_a_backend_will_never_take_is_found_passed_over_and_told_s567(own: 
     assert one["refused"] == 1 and one["problem"] is None
     assert number not in own.numbers()
     assert set(own.numbers()) | {number} == set(range(1, one["cursor"] + 1))
-    (told,) = [e["body"] for e in own.had() if e["body"]["event_type"] == "export_refused"]
-    assert (told["first_sequence"], told["last_sequence"], told["refused"]) == (number, number, 1)
-    assert told["exporter_id"] == one["exporter_id"] and told["reason"]
+    (received,) = [e["body"] for e in own.had() if e["body"]["event_type"] == "export_refused"]
+    assert (received["first_sequence"], received["last_sequence"], received["refused"]) == (number, number, 1)
+    assert received["exporter_id"] == one["exporter_id"] and received["reason"]
     # And when it tells of refusals that are refused themselves, that is counted and ends.
     own.backend.mood(poison="export_refused")
     own.do(one, "rewind", to=1)
@@ -156,8 +156,8 @@ def test_what_a_backend_will_never_take_is_found_passed_over_and_told_s567(own: 
 
 
 SHUT: list[tuple[str, Json, str]] = [
-    ("http", {"code": 401}, "does not know the headers"),
-    ("http", {"code": 404}, "nothing takes logs"),
+    ("http", {"code": 401}, "check the headers"),
+    ("http", {"code": 404}, "accepts no logs"),
     ("http", {"code": 400}, "answered 400"),
     ("http", {"code": 307, "location": "https://169.254.169.254/"}, "answered 307"),
     ("http", {"kind": "text/html"}, "no OTLP backend"),
@@ -171,13 +171,13 @@ def test_a_wrong_key_path_or_backend_costs_no_event_s567(own: Sender) -> None:
     """S566, S567: whatever is refused all over is the backend's fault; it waits and says why."""
     own.send(3)
     one: Json | None = None
-    for way, mood, told in SHUT:
+    for way, mood, received in SHUT:
         own.backend.mood(**mood)
         if one is not None:
             own.http.delete(f"/v1/exporters/{one['exporter_id']}")
-        one = own.add(way, name=f"{way} {told}", headers={"x-key": SECRET})
+        one = own.add(way, name=f"{way} {received}", headers={"x-key": SECRET})
         failing = own.until(one, "failing")
-        assert told in failing["problem"], failing
+        assert received in failing["problem"], failing
         assert (failing["cursor"], failing["refused"]) == (0, 0)
         assert SECRET not in str(failing), "not even when the backend repeats it"
     assert one is not None
@@ -298,19 +298,19 @@ def test_the_terminal_does_what_the_doors_do_s573(own: Sender) -> None:
         return done.stdout + done.stderr
 
     run("add", "grafana", url, "--header", "x-key=env:OTLP_KEY", "--from", "start", "--severity", "5")
-    assert "no secret on the command line" in run("add", "x", url, "--header", f"x={'y' * 9}", code=2)
+    assert "never a secret on the command line" in run("add", "x", url, "--header", f"x={'y' * 9}", code=2)
     (one,) = own.http.get("/v1/exporters").json()["items"]
     own.until(one, "caught_up")
     assert "grafana" in run("list") and "caught_up" in run("list")
-    assert "the backend took it" in run("test", "grafana")
+    assert "the backend accepted it" in run("test", "grafana")
     assert "x-key" in run("show", "grafana")
     run("pause", "grafana")
     run("change", "grafana", "--name", "loki", "--event", "message_delivered")
     run("resume", "loki")
-    assert "give --yes" in run("rewind", "loki", "1", code=2)
+    assert "use --yes" in run("rewind", "loki", "1", code=2)
     run("rewind", "loki", "1", "--yes")
     run("remove", "loki", "--yes")
-    assert run("list").strip().endswith("no event leaves this house")
+    assert run("list").strip().endswith("No exporters")
     assert own.backend.events(x_key=SECRET)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from observatory.cli.terminal import CommandFailed
-from observatory.features.backup import export_file as exported
+from observatory.cli.verify import export as exported
 from observatory.ledger.export import ExportUnusable
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
@@ -59,8 +59,8 @@ def test_the_stream_is_what_verify_reads_with_its_manifest_last_s702_s704(
     found = exported.check_export(file)[1]
     assert found.first_break is None and found.payload_break is None
     assert (plan["exact"], plan["bytes_about"], plan["messages_about"]) == (True, len(before), 70)
-    told = signed.get("/v1/audit/tenant", params={"limit": 1}).json()["items"][0]["body"]
-    assert (told["event_type"], told["to_sequence"], told["payloads"]) == (
+    received = signed.get("/v1/audit/tenant", params={"limit": 1}).json()["items"][0]["body"]
+    assert (received["event_type"], received["to_sequence"], received["payloads"]) == (
         "export_created",
         plan["to_sequence"],
         True,

@@ -15,7 +15,7 @@ import pytest
 
 from observatory.features.transparency.commands_federation import witness_of
 from observatory.ledger import note, tlog_proof, witness
-from observatory.ledger.witness import Offer
+from observatory.ledger.witness import CheckpointOffer
 from tests.contract.peering import ORIGIN, PeerLog
 from tests.flows.databases import ALONE
 from tests.flows.hand import answer, done, refused
@@ -115,7 +115,7 @@ def test_two_gateways_witness_each_other_s430(pair: tuple[Server, Server]) -> No
         assert names == [key.name for key in keys], "ours, and theirs under it"
         head = peer_of(other)["head"]
         assert head["size"] == peer["cosigned_size"]
-        kept = httpx2.get(f"{door(other)}/{witness.place(log['origin'])}/checkpoint", trust_env=False)
+        kept = httpx2.get(f"{door(other)}/{witness.log_id_of(log['origin'])}/checkpoint", trust_env=False)
         assert kept.text == head["checkpoint"]
         assert note.open(kept.content, keys)[1] == [key.name for key in keys]
         assert events(other, "checkpoint_witnessed")[0]["origin"] == log["origin"]
@@ -140,10 +140,10 @@ def rotated(ours: Server, theirs: Server) -> None:
     say(ours, 2)
     assert offer(ours)["asked"]["state"] == "cosigned"
     assert old != peer_of(theirs)["vkey"] == new
-    (told,) = events(theirs, "peer_key_changed")
-    assert (told["vouched_by"], told["previous_vkey"], told["vkey"]) == ("log", old, new)
+    (received,) = events(theirs, "peer_key_changed")
+    assert (received["vouched_by"], received["previous_vkey"], received["vkey"]) == ("log", old, new)
     (rotation,) = events(ours, "log_key_rotated")
-    assert rotation["vkey"] == new and told["rotation_event_id"]
+    assert rotation["vkey"] == new and received["rotation_event_id"]
     figures = ours.http("admin").get("/metrics").text
     assert 'observatory_peers{state="cosigned"}' in figures and "observatory_peer_forks 0" in figures
 
@@ -158,17 +158,17 @@ def at_the_terminal(ours: Server, theirs: Server) -> None:
     shown = done(theirs, "peers", "show", "peer")
     assert mine["vkey"] in shown and "cosigned here" in shown and "— " in shown
     assert "peer: cosigned; " in done(ours, "peers", "offer", "peer")
-    assert "Believe peer by this key" in refused(theirs, "peers", "key", "peer", mine["vkey"], code=2)
+    assert "Trust peer by this key" in refused(theirs, "peers", "key", "peer", mine["vkey"], code=2)
     assert "another name" in refused(theirs, "peers", "key", "peer", PeerLog().vkey, "--yes")
     assert answer(theirs, "peers", "key", "peer", mine["vkey"], "--yes")["vkey"] == mine["vkey"]
     log, forked = PeerLog(), PeerLog(fork=3)
-    assert "low is a peer" in done(theirs, "peers", "add", "low", log.vkey)
+    assert "peer low added" in done(theirs, "peers", "add", "low", log.vkey)
     for shows in (log, forked):
         post(theirs, witness.write(shows.offer(0, 5)))
     assert "\tfork" in done(theirs, "peers", "list")
     assert "FORK: two roots" in done(theirs, "peers", "show", "low")
-    assert "low is a peer no more" in done(theirs, "peers", "remove", "low", "--yes")
-    assert "nothing there is called low" in refused(theirs, "peers", "show", "low")
+    assert "peer low removed" in done(theirs, "peers", "remove", "low", "--yes")
+    assert "low not found" in refused(theirs, "peers", "show", "low")
 
 
 def own_name(server: Server) -> str:
@@ -210,10 +210,12 @@ def test_a_gateway_restored_whole_is_stopped_by_its_witness_s433(
     assert offer(ours)["asked"]["state"] == "refused"
     say(ours)
     until(lambda: ours.http("admin").get("/v1/audit/log").json()["state"] == "refused")
-    (told,) = events(theirs, "peer_fork_detected")
-    assert told["kind"] == "inconsistent" and told["known"]["size"] == size < told["shown"]["size"]
+    (received,) = events(theirs, "peer_fork_detected")
+    assert (
+        received["kind"] == "inconsistent" and received["known"]["size"] == size < received["shown"]["size"]
+    )
     fork = peer_of(theirs)["fork"]
-    assert (fork["kind"], fork["size"]) == ("inconsistent", told["shown"]["size"])
+    assert (fork["kind"], fork["size"]) == ("inconsistent", received["shown"]["size"])
 
 
 def test_every_code_of_the_protocol_at_the_door_s423(own: Tenant) -> None:
@@ -221,7 +223,7 @@ def test_every_code_of_the_protocol_at_the_door_s423(own: Tenant) -> None:
     log, impostor = PeerLog(), PeerLog(seed=b"impostor")
     tenant_id = own.tenant_id
 
-    def code(offered: Offer | bytes, tenant: str = tenant_id) -> int:
+    def code(offered: CheckpointOffer | bytes, tenant: str = tenant_id) -> int:
         body = offered if isinstance(offered, bytes) else witness.write(offered)
         return post(own, body, tenant).status_code
 
@@ -235,13 +237,15 @@ def test_every_code_of_the_protocol_at_the_door_s423(own: Tenant) -> None:
     answer = post(own, witness.write(log.offer(3, 8)), tenant_id)
     assert (answer.status_code, answer.text) == (409, "5\n")
     assert answer.headers["content-type"] == "text/x.tlog.size"
-    assert code(Offer(5, [], log.checkpoint(8))) == 422
+    assert code(CheckpointOffer(5, [], log.checkpoint(8))) == 422
     assert code(PeerLog(fork=1).offer(5, 5)) == 422
     assert code(log.offer(9, 8)) == 400
-    assert code(Offer(5, log.proof(5, 8), impostor.checkpoint(8))) == 403
-    assert code(Offer(5, [], log.checkpoint(5)[:-9] + b"AAAAAAAA\n")) in (400, 403)
+    assert code(CheckpointOffer(5, log.proof(5, 8), impostor.checkpoint(8))) == 403
+    assert code(CheckpointOffer(5, [], log.checkpoint(5)[:-9] + b"AAAAAAAA\n")) in (400, 403)
     both = log.checkpoint(8) + impostor.checkpoint(8).rpartition(b"\n\n")[2]
-    assert code(Offer(5, log.proof(5, 8), both)) == 200, "lines of keys that are not known are passed over"
+    assert code(CheckpointOffer(5, log.proof(5, 8), both)) == 200, (
+        "lines of keys that are not known are passed over"
+    )
     for nonsense in (b"", b"{}", b"\xff" * 99, b"old 5\n\n", b"old 8\n\nnot a note", b"old 8\n\n\n\n"):
         assert code(nonsense) == 400, nonsense
     assert code(b"x" * 100_000) == 413
@@ -374,5 +378,5 @@ def test_lines_of_the_record_tell_who_added_and_removed_a_peer_s420(own: Tenant)
     made = own.http("admin").post("/v1/peers", json={"name": "them", "vkey": PeerLog().vkey}).json()
     assert own.http("admin").delete(f"/v1/peers/{made['peer_id']}").json()["removed"] is True
     for kind in ("peer_added", "peer_removed"):
-        (told,) = events(own, kind)
-        assert (told["origin"], told["peer_id"]) == (ORIGIN, made["peer_id"]), json.dumps(told)
+        (received,) = events(own, kind)
+        assert (received["origin"], received["peer_id"]) == (ORIGIN, made["peer_id"]), json.dumps(received)

@@ -64,7 +64,7 @@ def test_a_lost_sqlite_file_is_not_begun_again_s1180(old: Server) -> None:
     assert not other.exists()
     kept = old.folder / "observatory.db"
     aside = kept.rename(kept.with_name("aside.db"))
-    assert "put that back" in refused(old)
+    assert "put it back" in refused(old)
     assert not kept.exists()
     aside.rename(kept)
     with old:
@@ -83,10 +83,10 @@ def test_keys_of_another_database_are_set_aside_s1181(old: Server, postgres_url:
         now = joined.credentials
         for name in ("admin_key", "operator_key", "agent_key"):
             assert now[name] != before[name]
-            told = httpx2.get(
+            received = httpx2.get(
                 f"{joined.url}/v1/whoami", headers={"authorization": f"Bearer {now[name]}"}, trust_env=False
             )
-            assert told.status_code == 200
+            assert received.status_code == 200
         (kept,) = joined.folder.glob("credentials.json.before-*")
         assert json.loads(kept.read_text())["admin_key"] == before["admin_key"]
         assert kept.stat().st_mode & 0o077 == 0 and kept.name in joined.log

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.flows.fleet import ack, agent_of, beat, inbox, named, say, told, until
+from tests.flows.fleet import ack, agent_of, beat, inbox, named, received, say, until
 from tests.flows.server import Server, observatory
 from tests.flows.tenant import Tenant
 
@@ -79,7 +79,7 @@ def test_a_grant_counts_for_the_next_message_and_for_what_waits_s1145(strict: Te
     """S1145: it may be given before the agent is known, and taken at any time; both are on record."""
     late, sender = named("late"), named("sender")
     say(strict, sender, "type:payments")
-    assert len(told(strict, "message_undeliverable", address="type:payments")) == 1
+    assert len(received(strict, "message_undeliverable", address="type:payments")) == 1
     assert give(strict, late, "payments")["granted"] == ["payments"]
     say(strict, late)
     [parked] = until(lambda: inbox(strict, late))
@@ -90,7 +90,9 @@ def test_a_grant_counts_for_the_next_message_and_for_what_waits_s1145(strict: Te
     assert inbox(strict, late) == []
     say(strict, sender, "cluster:eu")
     assert len(inbox(strict, late)) == 1
-    changes = [(one["body"]["granted"], one["body"]["revoked"]) for one in told(strict, "capability_granted")]
+    changes = [
+        (one["body"]["granted"], one["body"]["revoked"]) for one in received(strict, "capability_granted")
+    ]
     assert changes == [([], ["type:payments"]), (["cluster:eu"], []), (["type:payments"], [])]
     listed = strict.http("operator").get("/v1/grants").json()["items"]
     assert [(one["agent_id"], one["capability"]) for one in listed] == [(late, "cluster:eu")]
@@ -106,7 +108,7 @@ def test_what_an_evicted_agent_leaves_goes_only_to_who_was_given_it_s1145(strict
     say(strict, named("sender"), real)
     assert len(inbox(strict, real)) == 2
     assert strict.http("operator").post(f"/v1/agents/{real}/evict", json={}).status_code == 200
-    until(lambda: told(strict, "message_undeliverable", address="type:payments"))
+    until(lambda: received(strict, "message_undeliverable", address="type:payments"))
     assert inbox(strict, fake) == []
     say(strict, second)
     give(strict, second, "payments")
@@ -162,8 +164,8 @@ def test_the_terminal_grants_lists_and_revokes_s1145(either_tenant: Tenant) -> N
         assert ran.returncode == 0, ran.stderr
         return ran.stdout + ran.stderr
 
-    assert "that was" not in terminal("mode") and "they can do" in terminal("mode")
-    assert "given to them" in terminal("mode", "granted")
+    assert "that was" not in terminal("mode") and "they register" in terminal("mode")
+    assert "granted to them" in terminal("mode", "granted")
     assert terminal("grant", worker, "payments", "cluster:eu").strip().endswith("cluster:eu, payments")
     [row] = json.loads(terminal("list", "--json"))
     assert (row["granted"], row["requested"]) == (["cluster:eu", "payments"], ["refunds"])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.flows.databases import ALONE, DATABASES, new_database, options_of
-from tests.flows.fleet import agent_of, beat, inbox, named, say, told, until
+from tests.flows.fleet import agent_of, beat, inbox, named, received, say, until
 from tests.flows.server import Server
 from tests.samples import envelope
 
@@ -39,20 +39,21 @@ def test_an_agent_that_stops_beating_becomes_a_zombie_is_evicted_and_comes_back(
     assert (seen["liveness"], seen["status"]) == ("healthy", "working") and seen["last_heartbeat_at"]
     until(lambda: agent_of(quick, name)["liveness"] == "zombie")
     until(lambda: agent_of(quick, name)["liveness"] == "evicted")
-    (event,) = told(quick, "agent_evicted", agent_id=name)
+    (event,) = received(quick, "agent_evicted", agent_id=name)
     assert event["body"]["silent_s"] >= 3 and event["severity_number"] == 13
     gone = agent_of(quick, name)
     assert (gone["state"], gone["messages"]) == ("dead", 1) and gone["evicted_at"]  # history is kept
     beat(quick, name)
     assert agent_of(quick, name)["liveness"] == "healthy"
-    assert len(told(quick, "agent_recovered", agent_id=name)) == 1
+    assert len(received(quick, "agent_recovered", agent_id=name)) == 1
     until(lambda: agent_of(quick, name)["liveness"] == "evicted")
     say(quick, name, kind="worker")
     assert agent_of(quick, name)["liveness"] == "healthy"  # heard: its silence counts anew
-    assert len(told(quick, "agent_recovered", agent_id=name)) == 2
+    assert len(received(quick, "agent_recovered", agent_id=name)) == 2
     # Never heard by heartbeat: neither zombie nor evicted, however long it is silent.
     assert (
-        agent_of(quick, quiet)["liveness"] == "unknown" and told(quick, "agent_evicted", agent_id=quiet) == []
+        agent_of(quick, quiet)["liveness"] == "unknown"
+        and received(quick, "agent_evicted", agent_id=quiet) == []
     )
 
 
@@ -71,7 +72,7 @@ def test_undelivered_work_of_an_evicted_agent_reaches_a_healthy_one_of_its_capab
     def heirs() -> list[int]:
         beat(quick, heir)  # the heir lives
         return [
-            event["body"]["message_sequence_number"] for event in told(quick, "message_rerouted", to=heir)
+            event["body"]["message_sequence_number"] for event in received(quick, "message_rerouted", to=heir)
         ]
 
     until(lambda: sorted(heirs()) == [by_name, by_type])
@@ -80,7 +81,7 @@ def test_undelivered_work_of_an_evicted_agent_reaches_a_healthy_one_of_its_capab
     late = say(quick, sender, doomed)["sequence_number"]
     until(lambda: late in heirs())
     assert inbox(quick, doomed) == []  # it looks, and so is back; its work is another's by now
-    assert len(told(quick, "agent_recovered", agent_id=doomed)) == 1
+    assert len(received(quick, "agent_recovered", agent_id=doomed)) == 1
 
 
 def test_the_evicted_leave_their_rooms(quick: Server) -> None:
@@ -89,7 +90,7 @@ def test_the_evicted_leave_their_rooms(quick: Server) -> None:
     say(quick, stays, session=room)
     say(quick, goes, session=room)
     beat(quick, goes)
-    until(lambda: told(quick, "agent_left_room", session_id=room, agent_id=goes))
+    until(lambda: received(quick, "agent_left_room", session_id=room, agent_id=goes))
     say(quick, stays, f"session:{room}", session=room)
     assert inbox(quick, goes) == []
 
@@ -107,7 +108,7 @@ def test_a_heartbeat_message_is_always_chained_and_feeds_the_same_registry(quick
     assert seen["usage"] == {"tokens_consumed_24h": 14500, "api_calls_24h": 230}
     beats = [
         event
-        for event in told(quick, "heartbeat")
+        for event in received(quick, "heartbeat")
         if event["attributes"].get("av.sender.entity_id") == entity
     ]
     assert len(beats) == 3 and {event["severity_number"] for event in beats} == {5}
@@ -120,7 +121,7 @@ def test_a_pulse_by_post_is_chained_only_when_its_status_changes_or_a_minute_pas
     task = {"task_id": "tsk_1", "progress_pct": 12}
     chained = [beat(quick, name, status=status, current_task=task)["chained"] for status in statuses]
     assert chained == [True, False, True, False, True]
-    assert len(told(quick, "heartbeat", agent_id=name)) == 3
+    assert len(received(quick, "heartbeat", agent_id=name)) == 3
     assert agent_of(quick, name)["task"] == task
     assert beat(quick, name, cluster_id="c", timestamp="2026-02-16T14:32:00Z")["status"] == "idle"
 
@@ -158,9 +159,9 @@ def test_two_gateways_on_one_database_evict_and_hand_on_once(postgres_url: str, 
 
         def evicted() -> bool:
             beat(two, heir)
-            return len(told(one, "message_rerouted", to=heir)) >= len(doomed)
+            return len(received(one, "message_rerouted", to=heir)) >= len(doomed)
 
         until(evicted)
         for name in doomed:
-            assert len(told(two, "agent_evicted", agent_id=name)) == 1
-        assert len(told(two, "message_rerouted", to=heir)) == len(doomed) == len(inbox(two, heir))
+            assert len(received(two, "agent_evicted", agent_id=name)) == 1
+        assert len(received(two, "message_rerouted", to=heir)) == len(doomed) == len(inbox(two, heir))

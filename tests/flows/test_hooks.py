@@ -61,17 +61,17 @@ def test_a_pull_request_reaches_the_reviewers_inbox_s525(own: Tenant) -> None:
     assert agent.post("/v1/agents", json=me).status_code in (200, 201)
     hook = opened(own, "pull requests")
     raw = json.dumps(PULL).encode()
-    told = call(own, hook, raw)
-    assert told.status_code == 202 and told.json()["outcome"] == "forwarded", told.text
+    received = call(own, hook, raw)
+    assert received.status_code == 202 and received.json()["outcome"] == "forwarded", received.text
     items = agent.get("/v1/agents/reviewer-1/inbox", params={"wait": 5}).json()["items"]
     (found,) = [item["message"] for item in items]
-    assert found["message_id"] == told.json()["message_id"]
+    assert found["message_id"] == received.json()["message_id"]
     assert found["payload"]["content"] == "review mend it"
     assert found["metadata"]["payload"] == {"number": 7, "url": PULL["pull_request"]["html_url"]}
     again = call(own, hook, raw).json()
-    assert again == told.json() | {"repeated": True}
+    assert again == received.json() | {"repeated": True}
     sent = call(own, hook, json.dumps(PULL | {"action": "synchronize"}).encode(), "dlv_2").json()
-    assert sent["session_id"] == told.json()["session_id"], "one pull request is one session"
+    assert sent["session_id"] == received.json()["session_id"], "one pull request is one session"
     viewer = own.http("viewer")
     (second, first) = viewer.get("/v1/webhooks/in/calls", params={"hook_id": hook["hook_id"]}).json()["items"]
     assert (first["signature"], first["outcome"], first["repeats"]) == ("valid", "forwarded", 1)
@@ -125,21 +125,21 @@ def test_who_is_not_valid_learns_little_and_a_closed_hook_is_none_s530(own: Tena
 def test_many_who_bring_one_delivery_at_once_bring_one_message_s526(own: Tenant) -> None:
     """S526: whoever comes first is taken, the others are told the same."""
     hook = opened(own, "at once", scheme="standard")
-    raw, told = json.dumps(PULL | {"number": 8}).encode(), list[Json]()
+    raw, received = json.dumps(PULL | {"number": 8}).encode(), list[Json]()
     headers = signed("standard", hook["secret"], raw, int(time.time()), "dlv_race")
 
     def bring() -> None:
         with httpx2.Client(base_url=own.url, trust_env=False, timeout=30) as client:
             path = f"/v1/webhooks/{hook['hook_id']}"
-            told.extend(client.post(path, content=raw, headers=headers).json() for _ in range(3))
+            received.extend(client.post(path, content=raw, headers=headers).json() for _ in range(3))
 
     threads = [threading.Thread(target=bring) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(told) == 12 and len({one["message_id"] for one in told}) == 1, told
-    assert sum(not one["repeated"] for one in told) == 1
+    assert len(received) == 12 and len({one["message_id"] for one in received}) == 1, received
+    assert sum(not one["repeated"] for one in received) == 1
     path, of_it = "/v1/webhooks/in/calls", {"hook_id": hook["hook_id"]}
     (logged,) = own.http("viewer").get(path, params=of_it).json()["items"]
     assert logged["repeats"] == 11
@@ -153,7 +153,7 @@ def test_a_hook_is_kept_from_the_terminal_s531(own: Tenant, tmp_path: Path) -> N
     tried = done(own, "hooks", "try", "--mapping", str(mapping), "--file", str(body))
     assert tried.startswith("'review mend it' for cluster reviewers\n") and '"number": 7' in tried
     mapping.write_text(json.dumps(MAPPING | {"payload": "abs(action)"}))
-    assert "it would be refused: payload gives a function" in done(
+    assert "it would be refused: payload passes a function" in done(
         own, "hooks", "try", "--mapping", str(mapping), "--file", str(body)
     )
     before = own.http("viewer").get("/v1/audit/tenant", params={"limit": 1}).json()["items"]
@@ -168,19 +168,19 @@ def test_a_hook_is_kept_from_the_terminal_s531(own: Tenant, tmp_path: Path) -> N
     new = done(own, "hooks", "rotate", "by hand").strip()
     raw = json.dumps(PULL | {"number": 9}).encode()
     assert call(own, made | {"secret": new}, raw).status_code == 202
-    assert "takes nothing" in done(own, "hooks", "disable", "by hand")
+    assert "disabled" in done(own, "hooks", "disable", "by hand")
     assert call(own, made, raw).status_code == 404
-    assert "takes calls" in done(own, "hooks", "enable", "by hand")
+    assert "enabled" in done(own, "hooks", "enable", "by hand")
     assert call(own, made, raw, "dlv_old").json()["repeated"], "the secret before is taken for a while"
-    assert "is changed" in done(own, "hooks", "change", "by hand", "--window", "20")
+    assert "changed" in done(own, "hooks", "change", "by hand", "--window", "20")
     (row,) = answer(own, "hooks", "calls", "by hand", "--signature", "valid")
     assert json.loads(done(own, "hooks", "call", row["call_id"])) == PULL | {"number": 9}
-    assert "Refuse at once" in refused(own, "hooks", "rotate", "by hand", "--overlap", "0", code=2)
-    told = refused(own, "hooks", "add", "bad", *words, "--payload", "a[")
-    assert "mapping.payload: is not JMESPath" in told
+    assert "immediately" in refused(own, "hooks", "rotate", "by hand", "--overlap", "0", code=2)
+    received = refused(own, "hooks", "add", "bad", *words, "--payload", "a[")
+    assert "mapping.payload: is not JMESPath" in received
     assert "give --intent" in refused(own, "hooks", "add", "bad", "--scheme", "slack", code=2)
-    assert "by hand is closed" in done(own, "hooks", "remove", "by hand", "--yes")
-    assert "nothing there is called by hand" in refused(own, "hooks", "enable", "by hand")
+    assert "by hand removed" in done(own, "hooks", "remove", "by hand", "--yes")
+    assert "by hand not found" in refused(own, "hooks", "enable", "by hand")
 
 
 @pytest.mark.req(128)

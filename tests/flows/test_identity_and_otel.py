@@ -53,8 +53,8 @@ def test_an_agent_is_registered_to_its_tenant_at_first_sight(server: Server) -> 
     server.send(envelope("text", sender={"entity_id": found["entity_id"], "hub_address": HUB}))
     assert agent_of(server, name)["hub_address"] == HUB
     events = server.http("admin").get("/v1/audit/tenant", params={"limit": 20}).json()["items"]
-    told = [event["body"] for event in events if event["body"].get("agent_id") == name]
-    assert [body["event_type"] for body in told] == ["agent_registered"]
+    received = [event["body"] for event in events if event["body"].get("agent_id") == name]
+    assert [body["event_type"] for body in received] == ["agent_registered"]
     schema = server.http("nobody").get("/schemas/identity.json").text
     for level in ("tenant_verified", "federation_verified", "unverified"):
         assert f'"{level}"' in schema

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from observatory.store.derived_sqlite import remove
+from observatory.derived.sqlite import remove
 from tests.flows.insight import settled, status
 from tests.flows.nursery import EXECUTED
 from tests.flows.server import Server
@@ -35,7 +35,7 @@ def lines(count: int, session: str = "ses-insight", first: int = 0) -> list[byte
 
 def children(pid: int) -> list[int]:
     found = subprocess.run(
-        ["pgrep", "-P", str(pid), "-f", "observatory.runtime.analyst"], capture_output=True, text=True
+        ["pgrep", "-P", str(pid), "-f", "observatory.analyst"], capture_output=True, text=True
     )
     return [int(word) for word in found.stdout.split()]
 
@@ -90,9 +90,9 @@ def test_metrics_tell_of_lag_and_analyst_s197(either_server: Server) -> None:
         text: str = either_server.http().get("/metrics").text
         return text if "observatory_analyst_up 1" in text else ""
 
-    told = until(told_of_it)
+    received = until(told_of_it)
     for name in ("lag_messages", "skipped", "unread"):
-        assert f"\nobservatory_insight_{name} " in told
+        assert f"\nobservatory_insight_{name} " in received
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_nothing_secret_on_the_analysts_command_line_and_it_gives_way_s197_s203(
     with Server(tmp_path / "data", *either_options, environment=EXECUTED) as server:
         pid = analyst_of(server)
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        assert words[1:] == [b"-P", b"-m", b"observatory.runtime.analyst", b""]
+        assert words[1:] == [b"-P", b"-m", b"observatory.analyst", b""]
         wanted = min(19, os.getpriority(os.PRIO_PROCESS, server.pid) + 10)
         until(lambda: os.getpriority(os.PRIO_PROCESS, pid) == wanted)
 
@@ -170,4 +170,4 @@ def test_a_derived_store_that_vanishes_is_made_anew_s199(server_with_analyst: Se
     server.start()
     settled(server)
     assert rows(server, "SELECT count(*) FROM insight_steps") == [(20,)]
-    assert "made anew" in server.log
+    assert "it is rebuilt" in server.log

@@ -90,9 +90,9 @@ def test_a_whole_class_gets_new_instructions_across_clusters_and_each_agent_ackn
     assert (mine["version"], mine["agents"], mine["acknowledged"]) == (3, 2, 2)
     page = server.http("admin").get("/v1/audit/tenant", params={"limit": 200}).json()["items"]
     issued = [event for event in page if event["body"].get("agent_type") == kind]
-    told = [event["body"] for event in issued if event["body"]["event_type"] == "instruction_issued"]
-    assert [body["version"] for body in told] == [3, 2, 1]
-    assert told[0]["text_hash"] == "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    received = [event["body"] for event in issued if event["body"]["event_type"] == "instruction_issued"]
+    assert [body["version"] for body in received] == [3, 2, 1]
+    assert received[0]["text_hash"] == "sha256:" + hashlib.sha256(text.encode()).hexdigest()
     assert text not in json.dumps(page)
 
 

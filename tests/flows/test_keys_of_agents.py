@@ -52,12 +52,12 @@ def test_the_doctor_says_what_an_agent_of_this_environment_would_find_s981(fresh
     folder, keys = str(fresh_server.folder), fresh_server.credentials
 
     def found(**environment: str) -> dict[str, dict[str, object]]:
-        told = observatory("doctor", "--json", "--data", folder, environment=environment)
-        return {row["check"]: row for row in json.loads(told.stdout)}
+        received = observatory("doctor", "--json", "--data", folder, environment=environment)
+        return {row["check"]: row for row in json.loads(received.stdout)}
 
     assert "agents' environment" not in found(OBSERVATORY_KEY=keys["agent_key"])
     governs = found(OBSERVATORY_KEY=keys["operator_key"])["agents' environment"]
-    assert not governs["ok"] and "could govern itself" in str(governs["do"])
+    assert not governs["ok"] and "could approve themselves" in str(governs["do"])
     assert keys["operator_key"] not in json.dumps(governs)
     seen = found(OBSERVATORY_DATA=folder)["agents' environment"]
     assert seen["ok"] and seen["warns"] and "another user" in str(seen["do"])
@@ -68,7 +68,14 @@ def test_the_doctor_says_what_an_agent_of_this_environment_would_find_s981(fresh
 def test_nothing_that_an_agent_runs_opens_the_keys_of_people_s980() -> None:
     """S980: by the text of all that agents import, run or copy from. A sentence may name it."""
     places = [*(ROOT / "src/observatory/sdk").rglob("*.py"), *(ROOT / "sdk-ts/src").rglob("*.ts")]
-    places += [*(ROOT / "src/observatory/demo").rglob("*.py"), ROOT / "src/observatory/cli/claude_code.py"]
+    demo = ROOT / "src/observatory/demo"
+    of_people = {
+        demo / "command.py",
+        demo / "operator.py",
+        demo / "operator_setup.py",
+    }  # they act for an operator
+    places += [path for path in demo.rglob("*.py") if path not in of_people]
+    places.append(ROOT / "src/observatory/cli/claude_code.py")
     operator = ROOT / "examples/intervene/run.py"  # plays the people; its agent is a process of its own
     places += [path for path in (ROOT / "examples").rglob("*.py") if path != operator]
     words = ("admin_key", "operator_key", '"credentials.json").read', "credentials.json')))['agent_key']")

@@ -49,8 +49,8 @@ def test_each_event_of_an_agent_names_its_key_s1140(server: Server) -> None:
             assert client.post("/v1/heartbeat", json={"agent_id": name, "status": key_id}).status_code == 200
             assert client.get("/v1/keys").status_code == 403
             assert client.post("/v1/messages", json={"meta": {}}).status_code == 422
-    told = [event for event in new_events(server, since) if key_of(event) in keys]
-    kinds = [(event["body"]["event_type"], key_of(event)) for event in told]
+    received = [event for event in new_events(server, since) if key_of(event) in keys]
+    kinds = [(event["body"]["event_type"], key_of(event)) for event in received]
     for key_id in keys:
         assert kinds.count(("message_delivered", key_id)) == 2
         for kind in ("heartbeat", "schema_violation", "permission_denied"):
@@ -72,12 +72,12 @@ def test_what_was_held_names_the_senders_key_and_who_released_it_s1140(server: S
         body = {"agent_id": log["identity"]["agent_id"]}
         done = approver.post(f"/v1/sessions/{session_id}/approve", json=body)
         assert done.status_code == 200, done.text
-    told = {event["body"]["event_type"]: event for event in new_events(server, since)}
-    assert key_of(told["message_held"]) == key_of(told["gate_opened"]) == key_id
-    delivered = told["message_delivered"]
+    received = {event["body"]["event_type"]: event for event in new_events(server, since)}
+    assert key_of(received["message_held"]) == key_of(received["gate_opened"]) == key_id
+    delivered = received["message_delivered"]
     assert (key_of(delivered), delivered["body"]["key_id"]) == (key_id, theirs)
     assert delivered["body"]["released_by"] == owner["user_id"]
-    assert key_of(told["hitl_intervention"]) == theirs
+    assert key_of(received["hitl_intervention"]) == theirs
 
 
 def test_a_browsers_acts_name_its_login_s1140(server: Server) -> None:
@@ -111,14 +111,14 @@ def test_an_admin_speaks_as_an_agent_or_for_themselves_s1141(
     named = {"entity_id": user["user_id"], "entity_type": "user"} if sender == "themselves" else sender
     with admin:
         answer = admin.post("/v1/messages", json=envelope("text", sender=named))
-    told = {event["body"]["event_type"]: event for event in new_events(server, since)}
+    received = {event["body"]["event_type"]: event for event in new_events(server, since)}
     if reason is None:
         assert answer.status_code == 202, answer.text
-        assert key_of(told["message_delivered"]) == key_id
+        assert key_of(received["message_delivered"]) == key_id
     else:
         assert (answer.status_code, answer.json()["reason"]) == (403, reason)
-        assert key_of(told["security_violation"]) == key_id
-        assert "message_delivered" not in told
+        assert key_of(received["security_violation"]) == key_id
+        assert "message_delivered" not in received
 
 
 def test_what_the_gateway_does_by_itself_names_no_key_of_anybody_s1140(server: Server) -> None:

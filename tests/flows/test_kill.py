@@ -15,7 +15,7 @@ import pytest
 from bench.evidence import Message, SqliteEvidence
 from bench.kill import Lost, Outcome, Witness, arena, run
 from bench.writers import Ack, Ledger
-from observatory.ledger.chain import Head, link
+from observatory.ledger.chain import ChainHead, link
 from observatory.ledger.verify import Row
 from tests.flows.forked import Forked
 
@@ -48,7 +48,7 @@ class Paper:
         self.chain: list[Row] = []
         self.archive: list[Message] = []
         self.ledger = Ledger()
-        self._head = Head.genesis()
+        self._head = ChainHead.genesis()
         for number in range(1, 6):
             linked = link(self._head, event(number), "tnt_default")
             self._head = linked.head

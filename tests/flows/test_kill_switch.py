@@ -317,9 +317,10 @@ def test_a_second_gateway_on_the_same_database_obeys_at_all_its_doors_s162(
     with open_doors(second) as doors:
         took, freed = obedience(first, second, doors)
     with capsys.disabled():
-        told = ", ".join(f"{door} {seconds * 1000:.0f} ms" for door, seconds in took.items())
+        received = ", ".join(f"{door} {seconds * 1000:.0f} ms" for door, seconds in took.items())
         print(
-            f"\n  kill-switch obeyed by a second gateway on PostgreSQL: {told}; freed {freed * 1000:.0f} ms"
+            f"\n  kill switch enforced by a second gateway on PostgreSQL: {received}; "
+            f"freed {freed * 1000:.0f} ms"
         )
 
 

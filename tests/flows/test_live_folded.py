@@ -200,9 +200,9 @@ def same_as_asked(reader: Reader, server: Server, session: str) -> None:
     topic, graph = f"session:dag:{session}", dag(server, session)
     nodes = {**reader.of(topic, "step"), **reader.of(topic, "intervention")}
     without = ("branch_cost", "version", "acknowledged_at", "confirmed_at")
-    told = {name: {k: v for k, v in one.items() if k not in without} for name, one in nodes.items()}
+    received = {name: {k: v for k, v in one.items() if k not in without} for name, one in nodes.items()}
     asked = {one["id"]: {k: v for k, v in one.items() if k not in without} for one in graph["nodes"]}
-    assert told == asked
+    assert received == asked
     links = {(one["from"], one["to"], one["relation"]) for one in reader.of(topic, "link").values()}
     assert links == {(edge["from"], edge["to"], edge["kind"]) for edge in graph["edges"]}
 

@@ -290,16 +290,16 @@ def test_a_key_is_followed_by_another_from_the_terminal_s364(fresh_server: Serve
     server = fresh_server
     say(server, 2)
     before = signed(server)
-    told = observatory("log-key", "rotate", "--yes", "--data", str(server.folder))
-    assert told.returncode == 0, told.stderr
-    new = told.stdout.strip()
+    received = observatory("log-key", "rotate", "--yes", "--data", str(server.folder))
+    assert received.returncode == 0, received.stderr
+    new = received.stdout.strip()
     after = signed(server)
     assert [one["vkey"] for one in after["vkeys"]] == [before["vkey"], new] and after["vkey"] == new
     events = ask(server, "/v1/audit/tenant", limit=50)["items"]
     (event,) = [one for one in events if one["body"]["event_type"] == "log_key_rotated"]
     assert event["body"]["vkey"] == new and event["body"]["previous_vkeys"] == [before["vkey"]]
     shown = observatory("log-key", "show", "--data", str(server.folder))
-    assert new in shown.stdout.replace("\n", "") or "in force" in shown.stdout
+    assert new in shown.stdout.replace("\n", "") or "current" in shown.stdout
     say(server)
     checked(server, ask(server, f"/v1/audit/proof/{newest(server)['audit_event_id']}"))
     # One asked for right behind another is too early; the sealer needs a quarter of a second for its own.
@@ -356,8 +356,8 @@ def test_a_restored_backup_is_told_of_and_accepted_only_by_word_s360(tmp_path: P
         assert server.http("admin").post("/v1/audit/log/rotate").status_code == 409
     with Server(folder, "--accept-rollback", environment=ALONE) as server:
         signed(server)
-        told = ask(server, "/v1/audit/tenant", severity_min=21)["items"]
-        assert [event["body"]["event_type"] for event in told] == ["rollback_accepted", "chain_broken"]
+        received = ask(server, "/v1/audit/tenant", severity_min=21)["items"]
+        assert [event["body"]["event_type"] for event in received] == ["rollback_accepted", "chain_broken"]
         assert server.http("admin").post("/v1/audit/verify", json={}).json()["valid"]
         checked(server, ask(server, f"/v1/audit/proof/{newest(server)['audit_event_id']}"))
 

@@ -56,11 +56,11 @@ def test_the_link_is_printed_on_a_terminal_s1188(tmp_path: Path) -> None:
     command = [*COMMAND, "serve", "--data", str(tmp_path / "data"), "--port", "0"]
     process = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=clean_environment(**ALONE))
     os.close(theirs)
-    told, deadline = "", time.monotonic() + 30
+    received, deadline = "", time.monotonic() + 30
     try:
-        while "people and scripts" not in told and time.monotonic() < deadline:
-            told += os.read(ours, 4_096).decode()
-        assert LINK.search(told) and "observatory login --user admin" in told
+        while "people and scripts" not in received and time.monotonic() < deadline:
+            received += os.read(ours, 4_096).decode()
+        assert LINK.search(received) and "observatory login --user admin" in received
     finally:
         process.send_signal(signal.SIGTERM)
         with suppress(OSError):
@@ -76,7 +76,7 @@ def analyst_of(server: Server) -> int:
         with suppress(OSError):
             parent = re.search(r"^PPid:\s+(\d+)", (place.parent / "status").read_text(), re.MULTILINE)
             is_ours = parent is not None and int(parent[1]) == server.pid
-            if is_ours and b"observatory.runtime.analyst" in place.read_bytes():
+            if is_ours and b"observatory.analyst" in place.read_bytes():
                 return int(place.parent.name)
     return 0
 
@@ -110,7 +110,7 @@ def test_a_tls_key_that_everybody_can_read_is_refused_s1189(tmp_path: Path) -> N
         if is_good:
             Tls(settings)
             continue
-        with pytest.raises(StartupError, match="tls_key: everybody on this machine can open"):
+        with pytest.raises(StartupError, match="tls_key: every user of this machine can read"):
             Tls(settings)
 
 

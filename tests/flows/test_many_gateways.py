@@ -55,7 +55,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture(scope="module")
-def house(
+def deployment(
     postgres_url: str, tmp_path_factory: pytest.TempPathFactory, receiver: Receiver
 ) -> Iterator[list[Server]]:
     """Two gateways that met an empty database at the same moment."""
@@ -65,9 +65,9 @@ def house(
 
 
 @pytest.fixture
-def pair(house: list[Server], tmp_path: Path) -> Iterator[Pair]:
-    made = Tenant(house[0], tmp_path / "tenant")
-    twin = Elsewhere(made, house[1])
+def pair(deployment: list[Server], tmp_path: Path) -> Iterator[Pair]:
+    made = Tenant(deployment[0], tmp_path / "tenant")
+    twin = Elsewhere(made, deployment[1])
     yield Pair(made, twin)
     made.stop()
     twin.stop()
@@ -98,15 +98,17 @@ def interleaved(left: list[int], right: list[int]) -> bool:
     return left[0] < right[-1] and right[0] < left[-1]
 
 
-def test_gateways_that_start_at_once_on_an_empty_database_make_one_house_s840(house: list[Server]) -> None:
+def test_gateways_that_start_at_once_on_an_empty_database_make_one_house_s840(
+    deployment: list[Server],
+) -> None:
     """S840: one home tenant, one admin, one key of the log; each folder has keys that hold at all."""
-    first, second = house
+    first, second = deployment
     users = first.http("admin").get("/v1/users").json()["items"]
     assert sorted(user["name"] for user in users) == ["admin", "operator"], users
     assert len(trail(first, "tenant_created")) == 1
     assert Elsewhere(first, second).http("admin").get("/v1/users").json()["items"] == users
     assert first.credentials["admin_key"] != second.credentials["admin_key"]
-    until(lambda: all(_is_signed(one) for one in house))
+    until(lambda: all(_is_signed(one) for one in deployment))
     verified(first)
 
 
@@ -130,8 +132,8 @@ def test_two_gateways_write_one_dense_chain_s841(pair: Pair) -> None:
     assert left == sorted(left) and right == sorted(right)
     assert not set(left) & set(right)
     assert interleaved(left, right), "one wrote after the other: nothing was proved"
-    told = trail(pair.b, "message_delivered")
-    assert [event["hash_chain"]["sequence_number"] for event in told] == sorted(left + right)
+    received = trail(pair.b, "message_delivered")
+    assert [event["hash_chain"]["sequence_number"] for event in received] == sorted(left + right)
     events = pair.a.http("admin").get("/v1/audit/tenant", params={"limit": 1_000}).json()["items"]
     given = [event["hash_chain"]["sequence_number"] for event in reversed(events)]
     assert given == list(range(1, len(given) + 1))
@@ -177,8 +179,8 @@ def test_a_pause_at_one_is_obeyed_by_the_next_message_at_the_other_s843(pair: Pa
         assert here.send(step(session, agent)).json()["state"] == "forwarded"
         events = here.http("admin").get(f"/v1/audit/trace/{session}").json()["items"]
         done = [event for event in events if event["body"]["event_type"] == "message_delivered"]
-        told = [event["attributes"]["av.step.id"] for event in done]
-        assert told[1:5] == [body["meta"]["step_id"] for body in held]
+        received = [event["attributes"]["av.step.id"] for event in done]
+        assert received[1:5] == [body["meta"]["step_id"] for body in held]
 
 
 def test_a_cap_holds_when_both_spend_at_once_s844(pair: Pair) -> None:
@@ -275,10 +277,10 @@ def test_a_gate_approved_at_one_reaches_the_channel_at_the_other_s848(pair: Pair
         assert again.status_code == 409, again.text
         (verdict,) = deliveries(channel)
         assert (verdict["kind"], verdict["body"]["verdict"]) == ("verdict", "approved")
-        told = pair.b.http("operator").post(
+        received = pair.b.http("operator").post(
             "/v1/sessions/s/inject", json={"agent_id": "worker", "prompt": "look again"}
         )
-        assert told.status_code in (200, 202), told.text
+        assert received.status_code in (200, 202), received.text
         (frame,) = deliveries(channel)
         assert frame["kind"] == "inject"
         assert say(channel, op="ack", ids=ids([frame]))["type"] == "acked"

@@ -44,7 +44,9 @@ def nats() -> Iterator[Nats]:
 
 
 @pytest.fixture(scope="module")
-def house(postgres: Cluster, nats: Nats, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
+def deployment(
+    postgres: Cluster, nats: Nats, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Server]]:
     folder = tmp_path_factory.mktemp("faults")
     settings = {"OBSERVATORY_REDELIVERY_S": "600", "OBSERVATORY_BUS": nats.url}
     with gateways(new_database(postgres.url), folder, settings) as made:
@@ -113,9 +115,9 @@ def is_there_once(server: Server, acks: dict[str, int]) -> None:
 
 
 @pytest.mark.req(97, 110, 230)
-def test_what_a_killed_gateway_had_open_goes_on_at_another_s851(house: list[Server], nats: Nats) -> None:
+def test_what_a_killed_gateway_had_open_goes_on_at_another_s851(deployment: list[Server], nats: Nats) -> None:
     """S851: channels with deliveries, live readers and messages under way, all moved; NATS dies too."""
-    first, second = house
+    first, second = deployment
     here = Elsewhere(first, second)  # the same keys, through the other gateway
     agent = Agent(first)
     agent.step()
@@ -164,16 +166,16 @@ def test_what_a_killed_gateway_had_open_goes_on_at_another_s851(house: list[Serv
     here.stop()
 
 
-def test_a_database_that_crashes_is_waited_for_s852(house: list[Server], postgres: Cluster) -> None:
+def test_a_database_that_crashes_is_waited_for_s852(deployment: list[Server], postgres: Cluster) -> None:
     """S852: 503 with Retry-After while it is away, at both and for acts too; then on without a restart."""
-    first, second = house
-    writers = [Writer(one.key("agent"), one.url) for one in house]
+    first, second = deployment
+    writers = [Writer(one.key("agent"), one.url) for one in deployment]
     with live(second, "events") as reader:
         for writer in writers:
             writer.start()
         until(lambda: all(len(writer.acks) > 10 for writer in writers))
         postgres.crash()
-        for one in house:
+        for one in deployment:
             until(lambda one=one: one.http("nobody").get("/readyz").status_code == 503)  # type: ignore[misc]
         until(lambda: all(writer.told_to_wait for writer in writers))
         # A key that was not looked up lately, and one that was; a message and an act.
@@ -207,7 +209,7 @@ def test_a_database_that_crashes_is_waited_for_s852(house: list[Server], postgre
                     heard += numbers(items)
     assert heard == list(range(heard[0], heard[0] + len(heard)))
     is_there_once(first, acks[0] | acks[1])
-    for one in house:
+    for one in deployment:
         until(lambda one=one: one.http("nobody").get("/readyz").status_code == 200)  # type: ignore[misc]
     with live(first, "messages") as reader:  # what wakes one gateway for the other's rows is back too
         sent = second.send(decision_log()).json()["sequence_number"]
@@ -215,10 +217,10 @@ def test_a_database_that_crashes_is_waited_for_s852(house: list[Server], postgre
 
 
 def test_a_database_that_stands_still_for_a_while_loses_nothing_s853(
-    house: list[Server], postgres: Cluster
+    deployment: list[Server], postgres: Cluster
 ) -> None:
     """S853: every backend frozen in mid-load: whoever waits is answered when it moves again, once."""
-    writers = [Writer(one.key("agent"), one.url) for one in house]
+    writers = [Writer(one.key("agent"), one.url) for one in deployment]
     for writer in writers:
         writer.start()
     until(lambda: all(len(writer.acks) > 10 for writer in writers))
@@ -236,4 +238,4 @@ def test_a_database_that_stands_still_for_a_while_loses_nothing_s853(
             os.kill(pid, signal.SIGCONT)
     until(lambda: all(len(w.acks) > b + 10 for w, b in zip(writers, before, strict=True)))
     acks = [writer.finish() for writer in writers]
-    is_there_once(house[1], acks[0] | acks[1])
+    is_there_once(deployment[1], acks[0] | acks[1])

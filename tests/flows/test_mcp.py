@@ -110,8 +110,8 @@ def test_foreign_pages_and_names_are_refused_whatever_key_they_bring_s401(
     own = {name: server.url if text == "SELF" else text for name, text in headers.items()}
     answer = post(server, LIST, **own)
     assert answer.status_code == code, answer.text
-    told = answer.json()
-    assert reason in (told.get("reason"), (told.get("error") or {}).get("data", {}).get("reason"), "")
+    received = answer.json()
+    assert reason in (received.get("reason"), (received.get("error") or {}).get("data", {}).get("reason"), "")
 
 
 def test_there_is_no_stream_and_no_session_s400(server: Server) -> None:
@@ -201,12 +201,12 @@ def test_hostile_calls_are_refused_and_each_is_in_the_trail_without_its_words_s4
     """S405, S407: by name, rule and reason; no value is quoted, and the event holds only a hash."""
     for tool, arguments, _, reason in HOSTILE:
         answer = post(tenant, call(tool, arguments))
-        told = answer.json()
-        if "error" in told:
-            assert told["error"]["code"] == -32602 and told["error"]["message"], answer.text
+        received = answer.json()
+        if "error" in received:
+            assert received["error"]["code"] == -32602 and received["error"]["message"], answer.text
         else:
-            assert told["result"]["isError"] is True, answer.text
-            assert told["result"]["structuredContent"]["reason"] == reason, answer.text
+            assert received["result"]["isError"] is True, answer.text
+            assert received["result"]["structuredContent"]["reason"] == reason, answer.text
         assert SECRET not in answer.text
     events = trail(tenant)
     assert [(one["tool"], one["reason"]) for one in events] == [(tool, why) for _, _, tool, why in HOSTILE]
@@ -224,8 +224,10 @@ def test_hostile_calls_are_refused_and_each_is_in_the_trail_without_its_words_s4
 
 def test_a_faulty_call_is_told_everything_that_is_wrong_s407(server: Server) -> None:
     """S407: all faults at once, each with what is expected."""
-    told = post(server, call("thought_record", {"type": "note", "content": 1, "extra": 1})).json()["result"]
-    detail = told["structuredContent"]["detail"]
+    received = post(server, call("thought_record", {"type": "note", "content": 1, "extra": 1})).json()[
+        "result"
+    ]
+    detail = received["structuredContent"]["detail"]
     for word in (
         "task_id is missing",
         "type must be one of plan",
@@ -233,7 +235,7 @@ def test_a_faulty_call_is_told_everything_that_is_wrong_s407(server: Server) -> 
         "does not have",
     ):
         assert word in detail
-    assert told["content"][0]["text"].endswith("then call again.")
+    assert received["content"][0]["text"].endswith("then call again.")
 
 
 def test_an_unknown_tool_is_an_error_that_names_those_there_are_s407(server: Server) -> None:
@@ -267,8 +269,8 @@ def test_roles_are_those_of_the_doors_s404(tenant: Tenant) -> None:
 
     played(tenant, agent, key=tenant.key("agent"))
     played(tenant, viewer, key=tenant.key("viewer"))
-    told = [(one["role"], one["tool"], one["outcome"]) for one in trail(tenant)]
-    assert told == [
+    received = [(one["role"], one["tool"], one["outcome"]) for one in trail(tenant)]
+    assert received == [
         *(("agent", tool, "refused") for tool in (READING[0], READING[1], READING[3], READING[4])),
         ("viewer", "thought_record", "refused"),
         ("viewer", "audit_session_start", "refused"),

@@ -66,8 +66,8 @@ def test_without_a_gateway_it_says_what_to_do_and_finds_one_that_comes_s414(tmp_
     folder = tmp_path / "data"
     with Bridge(tmp_path, "--data", str(folder)) as bridge:
         for _ in range(2):
-            told = bridge.ask(LIST)
-            assert told["id"] == "a" and "observatory serve" in told["error"]["message"]
+            received = bridge.ask(LIST)
+            assert received["id"] == "a" and "observatory serve" in received["error"]["message"]
         assert bridge.errors.count("observatory serve") == 1, "once on stderr"
         with Server(folder, environment=ALONE) as server:
             assert len(bridge.ask(LIST)["result"]["tools"]) == 11
@@ -75,7 +75,7 @@ def test_without_a_gateway_it_says_what_to_do_and_finds_one_that_comes_s414(tmp_
             assert [one["outcome"] for one in trail(server)] == ["ok"]
             server.kill()
             away = bridge.ask(call("list_pending_decisions"))
-            assert "no Observatory answers" in away["error"]["message"]
+            assert "no Observatory is reachable" in away["error"]["message"]
         assert bridge.end() == (0, b"")
 
 
@@ -85,8 +85,8 @@ def test_lines_that_are_no_message_are_answered_and_the_bridge_goes_on_s415(
     """S415, S413: stdout holds one JSON line for each request and nothing else."""
     with Bridge(tmp_path, "--url", server.url, OBSERVATORY_KEY=server.key("operator")) as bridge:
         for line in (b"{", b"\xff", b'{"a": ' + b"x" * (5 << 20), b"[" * 5_000):
-            told = bridge.ask(line)
-            assert (told["id"], told["error"]["code"]) == (None, -32700), told
+            received = bridge.ask(line)
+            assert (received["id"], received["error"]["code"]) == (None, -32700), received
         bridge.say(b"")
         bridge.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
         assert bridge.ask(b"[]")["error"]["code"] == -32600
@@ -108,8 +108,8 @@ def test_lines_that_are_no_message_are_answered_and_the_bridge_goes_on_s415(
 def test_a_key_the_gateway_does_not_take_is_told_s414(server: Server, tmp_path: Path) -> None:
     """S414: and an address where something else answers."""
     with Bridge(tmp_path, "--url", server.url, OBSERVATORY_KEY="obs_" + "A" * 50) as bridge:
-        told = bridge.ask(call("list_pending_decisions", ident=3))
-        assert told["id"] == 3 and "does not accept this key" in told["error"]["message"]
+        received = bridge.ask(call("list_pending_decisions", ident=3))
+        assert received["id"] == 3 and "does not accept this key" in received["error"]["message"]
         assert "does not accept this key" in bridge.errors
         assert bridge.end() == (0, b"")
     with Bridge(tmp_path, "--url", server.url, OBSERVATORY_KEY="obs_ü") as bridge:

@@ -83,8 +83,8 @@ def test_the_writeback_sequence_passes_in_its_order_s409(tenant: Tenant, way: st
     ]
     # Each call's own event follows that of what it did.
     page = tenant.http("admin").get("/v1/audit/tenant").json()["items"]
-    told = [one["body"]["event_type"] for one in reversed(page)]
-    assert [name for name in told if name.startswith(("thought_", "mcp_"))] == [
+    received = [one["body"]["event_type"] for one in reversed(page)]
+    assert [name for name in received if name.startswith(("thought_", "mcp_"))] == [
         *("thought_session_started", CALLED),
         *("thought_recorded", CALLED) * 3,
         *("thought_chain_verified", CALLED),
@@ -137,12 +137,12 @@ def test_each_violation_of_the_order_is_refused_with_what_to_do_next_s409(tenant
 
     async def story(hand: Hand) -> list[str]:
         sessions = []
-        for told, steps, tool, reason, then in OUT_OF_ORDER:
+        for received, steps, tool, reason, then in OUT_OF_ORDER:
             session = await begun(hand, *steps)
             found = await hand.refused(tool, session_id=session)
-            assert found["reason"] == reason, (told, found)
-            assert then in found["next"], (told, found)
-            assert (await hand.refused(ROOT, session_id=session))["reason"] == "not_sealed", told
+            assert found["reason"] == reason, (received, found)
+            assert then in found["next"], (received, found)
+            assert (await hand.refused(ROOT, session_id=session))["reason"] == "not_sealed", received
             sessions.append(session)
         return sessions
 

@@ -84,9 +84,9 @@ def test_two_gateways_answer_as_one_a_dead_one_comes_back_and_nothing_is_left_s8
                 numbers.append(sent.json()["sequence_number"])
             heard: list[int] = []
             while len(heard) < 6:
-                told = [item["sequence_number"] for item in json.loads(reader.recv(20))["items"]]
+                received = [item["sequence_number"] for item in json.loads(reader.recv(20))["items"]]
                 # What the other gateway took before may be heard of late, after the snapshot.
-                heard += [number for number in told if number >= numbers[0]]
+                heard += [number for number in received if number >= numbers[0]]
         assert heard == numbers == sorted(numbers)
         victim = int(made.gateways[0].rsplit(":", 1)[1])
         _listening(below, victim).kill()
@@ -109,8 +109,8 @@ def _listening(below: list[psutil.Process], port: int) -> psutil.Process:
 
 def _sent_by(made: Mesh, url: str) -> int:
     """How many messages this gateway itself has taken."""
-    told = made.http(made.key, url).get("/metrics").text
-    found = re.findall(r'^observatory_answers_total\{code="202"\} (\S+)', told, re.M)
+    received = made.http(made.key, url).get("/metrics").text
+    found = re.findall(r'^observatory_message_responses_total\{code="202"\} (\S+)', received, re.M)
     return int(float(found[0])) if found else 0
 
 

@@ -18,7 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from observatory import Agent
-from observatory.features.certificates.authority import make_authority, name_of, write_pair
+from observatory.features.certificates.authority import agent_uri, make_authority, write_pair
 from observatory.protocol.certificates import read, read_pem
 from observatory.runtime.tls import Tls
 from observatory.settings import load
@@ -94,7 +94,7 @@ def test_clients_of_ours_show_their_certificate_and_say_what_is_wrong_without_s8
     with Agent("sdk-1", data=gateway.folder, cert=mine[0], cert_key=mine[1], control=False) as agent:
         agent.step("One", status="success")
         assert agent.flush(20) and not agent.rejections
-        body = {"kind": "uri", "value": name_of("sdk-1")}
+        body = {"kind": "uri", "value": agent_uri("sdk-1")}
         assert http.put("/v1/agents/sdk-1/certificate", json=body).status_code == 200
         first = until(lambda: http.get("/v1/agents/sdk-1/certificate").json()["shown"])["fingerprint"]
         files.agent("sdk-1")
@@ -113,13 +113,13 @@ def test_clients_of_ours_show_their_certificate_and_say_what_is_wrong_without_s8
 def test_grpc_has_the_same_certificates_bindings_and_rotation_s872(gateway: Secured, files: Folder) -> None:
     """S872: none gets through without, a bound agent only with its own, and replaced files count."""
     mine, another = files.agent("wire-1"), files.agent("wire-2")
-    assert told(gateway, mine, "wire-1") == 0
-    body = {"kind": "uri", "value": name_of("wire-1")}
+    assert received(gateway, mine, "wire-1") == 0
+    body = {"kind": "uri", "value": agent_uri("wire-1")}
     assert gateway.http("operator").put("/v1/agents/wire-1/certificate", json=body).status_code == 200
-    assert told(gateway, mine, "wire-1") == 0
-    assert told(gateway, another, "wire-1") == 1
+    assert received(gateway, mine, "wire-1") == 0
+    assert received(gateway, another, "wire-1") == 1
     with pytest.raises(grpc.RpcError) as failed:
-        told(gateway, None, "wire-1")
+        received(gateway, None, "wire-1")
     assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
     before = seen(gateway, mine)
     files.serve(30)
@@ -165,7 +165,7 @@ def test_a_newcomer_makes_the_files_in_one_command_and_nothing_is_overwritten_s8
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before
     assert observatory("tls", "agent", str(place), "ada", "--days", "3").returncode == 0
     renewed = read(read_pem((place / "ada.crt").read_bytes())[0])
-    assert renewed.names == (f"uri:{name_of('ada')}",)
+    assert renewed.names == (f"uri:{agent_uri('ada')}",)
     assert before["ada.crt"] != (place / "ada.crt").read_bytes()
     assert observatory("tls", "agent", str(place), "CA").returncode == 2, "one name on some disks"
     assert observatory("tls", "server", str(place), "--host", "two.example").returncode == 0
@@ -185,7 +185,7 @@ def wire_certificate(gateway: Secured, shown: tuple[str, str]) -> str:
         return read(wrapped.getpeercert(True) or b"").fingerprint
 
 
-def told(gateway: Secured, shown: tuple[str, str] | None, agent_id: str) -> int:
+def received(gateway: Secured, shown: tuple[str, str] | None, agent_id: str) -> int:
     """How many spans were rejected; RpcError when nobody was let in."""
     request = span(agent_id)
     for one in request["resourceSpans"][0]["scopeSpans"][0]["spans"]:

@@ -18,12 +18,12 @@ from observatory import Agent
 from observatory.features.nats.ingest import MAX_PENDING
 from observatory.protocol import nats
 from observatory.protocol.credentials import public_id
-from observatory.sdk import Cancelled, nats_way
+from observatory.sdk import Cancelled, nats_connection
 from observatory.sdk.delivery import Delivery
 from tests.flows.databases import ALONE
 from tests.flows.letters import Pen, answer_to, by_hand
-from tests.flows.nats_desk import NatsDesk, bus_of, metric, of_agent
-from tests.flows.sdk_desk import PATIENCE_S, aside, until
+from tests.flows.nats_harness import NatsHarness, bus_of, metric, of_agent
+from tests.flows.sdk_harness import PATIENCE_S, aside, until
 from tests.flows.server import Server, clean_environment
 from tests.nats_server import Nats
 from tests.samples import decision_log
@@ -71,8 +71,8 @@ def gateway(nats_server: Nats, nats_url: str, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture
-def desk(gateway: Server, nats_url: str, tmp_path: Path) -> Iterator[NatsDesk]:
-    one = NatsDesk(gateway, tmp_path / "home", nats_url.replace("gateway:", "courier:"))
+def harness(gateway: Server, nats_url: str, tmp_path: Path) -> Iterator[NatsHarness]:
+    one = NatsHarness(gateway, tmp_path / "home", nats_url.replace("gateway:", "courier:"))
     yield one
     for agent in one.agents:
         agent.close()
@@ -82,21 +82,23 @@ def desk(gateway: Server, nats_url: str, tmp_path: Path) -> Iterator[NatsDesk]:
 
 
 @pytest.mark.req(110, 230, 341)
-def test_an_agent_on_nats_is_heard_answered_and_greeted_as_one_on_http_s827_s831(desk: NatsDesk) -> None:
+def test_an_agent_on_nats_is_heard_answered_and_greeted_as_one_on_http_s827_s831(
+    harness: NatsHarness,
+) -> None:
     """S827, S831, S839: by NATS alone; the health names the address and no password, and so does the log."""
-    agent = desk.agent()
+    agent = harness.agent()
     assert agent.register(capabilities=["sums"])["capabilities"][-1] == "sums"
     steps = [agent.step(f"step {n}", tool_call="add", tool_input={"n": n}) for n in range(250)]
     assert agent.flush(PATIENCE_S)
     answers = [step.answer(PATIENCE_S) for step in steps]
     assert {(one.code, one.state) for one in answers} == {(202, "forwarded")}
-    assert desk.intents() == [f"step {n}" for n in range(250)]
+    assert harness.intents() == [f"step {n}" for n in range(250)]
     thought = agent.think("plan", "First the sums, then the rest.")
     assert thought.record_id
-    shown = bus_of(desk.server)
+    shown = bus_of(harness.server)
     assert (shown["kind"], shown["connected"], shown["away_since"]) == ("nats", True, None)
     assert shown["address"].endswith("/observatory")
-    assert "hush-hush" not in json.dumps(shown) + desk.server.log + repr(agent.outbox.door)
+    assert "hush-hush" not in json.dumps(shown) + harness.server.log + repr(agent.outbox.credentials)
 
 
 def test_what_is_refused_over_http_is_refused_over_nats_in_the_same_words_s827(
@@ -133,13 +135,16 @@ def test_what_is_refused_over_http_is_refused_over_nats_in_the_same_words_s827(
 
 
 @pytest.mark.req(504, 511)
-def test_a_trace_goes_on_from_an_agent_on_nats_to_one_on_http(desk: NatsDesk, tmp_path: Path) -> None:
+def test_a_trace_goes_on_from_an_agent_on_nats_to_one_on_http(harness: NatsHarness, tmp_path: Path) -> None:
     """S833: what one says to the other arrives with its trace, by whichever way each of them is reached."""
-    sender = desk.agent()
+    sender = harness.agent()
     receiver = Agent(
-        f"{desk.name}-http", url=desk.server.url, key=desk.server.key("agent"), data=tmp_path / "other"
+        f"{harness.name}-http",
+        url=harness.server.url,
+        key=harness.server.key("agent"),
+        data=tmp_path / "other",
     )
-    desk.agents.append(receiver)
+    harness.agents.append(receiver)
     assert receiver.listen(PATIENCE_S)
     said = sender.step("Over to you", recipient=receiver.agent_id)
     said.answer(PATIENCE_S)
@@ -156,51 +161,51 @@ def test_a_trace_goes_on_from_an_agent_on_nats_to_one_on_http(desk: NatsDesk, tm
 
 
 @pytest.mark.req(97, 99)
-def test_pause_inject_approve_and_cancel_reach_an_agent_on_nats_s834(desk: NatsDesk) -> None:
+def test_pause_inject_approve_and_cancel_reach_an_agent_on_nats_s834(harness: NatsHarness) -> None:
     """S834: the four orders, end to end, none of it by HTTP on the agent's side."""
-    agent = desk.agent()
+    agent = harness.agent()
     first = agent.step("step 0")
     first.answer(PATIENCE_S)
-    desk.do("pause", first.session_id)
+    harness.do("pause", first.session_id)
     until(lambda: agent.orders.is_held(first.session_id or ""))
-    until(lambda: not desk.inbox())  # acknowledged by NATS
+    until(lambda: not harness.inbox())  # acknowledged by NATS
     blocked = aside(lambda: agent.step("step 1"))
     assert not blocked.done()
-    desk.do("inject", first.session_id, prompt="Mind the gap.")
-    desk.do("unpause", first.session_id)
+    harness.do("inject", first.session_id, prompt="Mind the gap.")
+    harness.do("unpause", first.session_id)
     assert blocked.result(PATIENCE_S).answer(PATIENCE_S).state == "forwarded"
     until(lambda: agent.orders._prompts)
     assert [prompt.text for prompt in agent.prompts()] == ["Mind the gap."]
     asked = aside(lambda: agent.ask("Deploy", tool_call="deploy", tool_input={"to": "production"}))
-    held = desk.held()
-    desk.do("approve", held["session_id"], message_id=held["message_id"], note="go")
+    held = harness.held()
+    harness.do("approve", held["session_id"], message_id=held["message_id"], note="go")
     assert asked.result(PATIENCE_S).tool_input == {"to": "production"}
     refused = aside(lambda: agent.ask("Erase", tool_call="erase", tool_input={}))
-    held = desk.held()
-    desk.do("reject", held["session_id"], message_id=held["message_id"], note="no")
+    held = harness.held()
+    harness.do("reject", held["session_id"], message_id=held["message_id"], note="no")
     assert not refused.result(PATIENCE_S)
-    desk.do("cancel", first.session_id, note="wrong client")
+    harness.do("cancel", first.session_id, note="wrong client")
     until(lambda: agent.orders.is_cancelled(first.session_id or ""))
     with pytest.raises(Cancelled, match="wrong client"):
         agent.step("goes on all the same")
 
 
-def test_the_channel_by_nats_is_told_of_and_its_end_too_s835(desk: NatsDesk) -> None:
+def test_the_channel_by_nats_is_told_of_and_its_end_too_s835(harness: NatsHarness) -> None:
     """S835: an agent that says goodbye is gone at once; the record names the way it came by."""
-    agent = desk.agent()
+    agent = harness.agent()
     agent.close()
 
-    def told() -> list[str]:
-        items = desk.server.http().get("/v1/audit/tenant", params={"limit": 1000}).json()["items"]
-        mine = [item for item in items if desk.name in json.dumps(item) and '"nats"' in json.dumps(item)]
+    def received() -> list[str]:
+        items = harness.server.http().get("/v1/audit/tenant", params={"limit": 1000}).json()["items"]
+        mine = [item for item in items if harness.name in json.dumps(item) and '"nats"' in json.dumps(item)]
         return [item["body"]["event_type"] for item in mine]
 
-    until(lambda: {"agent_connected", "agent_disconnected"} <= set(told()))
+    until(lambda: {"agent_connected", "agent_disconnected"} <= set(received()))
 
 
-def test_a_delivery_larger_than_a_nats_message_comes_whole_s837(desk: NatsDesk) -> None:
+def test_a_delivery_larger_than_a_nats_message_comes_whole_s837(harness: NatsHarness) -> None:
     """S837: cut on the way and put together again."""
-    agent, other = desk.agent(), desk.agent(f"{desk.name}-big")
+    agent, other = harness.agent(), harness.agent(f"{harness.name}-big")
     noise = "".join(random.Random(7).choices("0123456789abcdef", k=1_040_000))  # gzip halves it
     other.step(
         "A long story", recipient=agent.agent_id, tool_call="tell", tool_input={"story": noise}
@@ -220,7 +225,7 @@ def test_a_letter_that_is_not_signed_by_a_good_key_is_let_go_and_changes_nothing
     pen, stranger = Pen(key), Pen("obs_" + "0" * 50)
     stranger.public = "A" * 12
     log = decision_log(identity={"agent_id": "forger"})
-    before = metric(gateway, 'observatory_nats_ingest_total{told="let_go"}')
+    before = metric(gateway, 'observatory_nats_ingest_total{result="discarded"}')
 
     async def say(client: Client) -> list[tuple[int, Json, bool]]:
         return [
@@ -258,11 +263,11 @@ def test_a_letter_that_is_not_signed_by_a_good_key_is_let_go_and_changes_nothing
     assert [(status, signed) for status, _, signed in found] == [(401, False)] * 4
     by_hand(nats_url, noise)
     by_hand(nats_url, broken_head)
-    until(lambda: metric(gateway, 'observatory_nats_ingest_total{told="let_go"}') >= before + 4 + 12 + 1)
+    until(lambda: metric(gateway, 'observatory_nats_ingest_total{result="discarded"}') >= before + 4 + 12 + 1)
     assert of_agent(gateway, "forger") == []
     assert bus_of(gateway)["status"] == "ok"
     failures = [line for line in gateway.http().get("/metrics").text.splitlines() if "nats" in line]
-    assert 'observatory_daemon_failures_total{daemon="nats door"} 0' in failures
+    assert 'observatory_worker_failures_total{worker="nats requests"} 0' in failures
 
 
 def test_a_revoked_key_sends_nothing_more_by_nats_s826(gateway: Server, nats_url: str) -> None:
@@ -303,12 +308,12 @@ def test_a_key_that_sends_nothing_but_violations_holds_up_no_other_by_nats_s1301
 
 
 def test_a_channel_ends_with_its_key_s826(
-    gateway: Server, desk: NatsDesk, nats_url: str, tmp_path: Path
+    gateway: Server, harness: NatsHarness, nats_url: str, tmp_path: Path
 ) -> None:
     """S826: it hears nothing more, and is told why."""
     made = gateway.http().post("/v1/keys", json={"role": "agent", "label": "short-lived"}).json()
     agent = Agent("ends", url=nats_url, key=made["key"], data=tmp_path)
-    desk.agents.append(agent)
+    harness.agents.append(agent)
     assert agent.listen(PATIENCE_S)
     assert gateway.http().delete(f"/v1/keys/{made['key_id']}").status_code < 300
     until(lambda: not agent.orders.connected)
@@ -327,8 +332,8 @@ def test_a_request_is_done_once_and_only_while_it_is_fresh_s831(gateway: Server,
         for _ in range(2):
             await client.publish(letter.subject, letter.body, inbox, pen.headers(letter))
             message = await heard.next_msg(PATIENCE_S)
-            told = message.headers or {}
-            found.append((int(told[nats.STATUS]), json.loads(message.data), nats.SIGNATURE in told))
+            received = message.headers or {}
+            found.append((int(received[nats.STATUS]), json.loads(message.data), nats.SIGNATURE in received))
         old = pen.request("POST /v1/agents", "", body, time_ns=1)
         strange = pen.request("CONNECT /etc/passwd", "")
         operator = pen.request("GET /v1/holds", "")
@@ -340,13 +345,13 @@ def test_a_request_is_done_once_and_only_while_it_is_fresh_s831(gateway: Server,
 
 
 def test_an_agent_whose_clock_is_wrong_is_told_so_s831(
-    desk: NatsDesk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    harness: NatsHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     """S831: not that its key is refused."""
-    monkeypatch.setattr(nats_way, "time", SimpleNamespace(time_ns=lambda: 10**18))
+    monkeypatch.setattr(nats_connection, "time", SimpleNamespace(time_ns=lambda: 10**18))
     caplog.set_level("INFO", "observatory.sdk")
-    late = Agent("late", url=desk.url, key=desk.server.key("agent"), data=tmp_path)
-    desk.agents.append(late)
+    late = Agent("late", url=harness.url, key=harness.server.key("agent"), data=tmp_path)
+    harness.agents.append(late)
     late.listen(0)
     until(lambda: "clock" in caplog.text)
     monkeypatch.undo()
@@ -369,8 +374,8 @@ def test_an_agent_that_nats_forbids_to_speak_is_told_which_permission_it_lacks_s
 
 
 @pytest.mark.req(50)
-def test_the_example_runs_by_nats_alone(gateway: Server, desk: NatsDesk, tmp_path: Path) -> None:
-    door = desk.door()
+def test_the_example_runs_by_nats_alone(gateway: Server, harness: NatsHarness, tmp_path: Path) -> None:
+    door = harness.credentials()
     environment = clean_environment(
         OBSERVATORY_URL=door["url"], OBSERVATORY_KEY=door["key"], OBSERVATORY_DATA=str(tmp_path)
     )
@@ -385,7 +390,7 @@ def test_the_example_runs_by_nats_alone(gateway: Server, desk: NatsDesk, tmp_pat
 
 
 def test_another_house_leaves_the_stream_alone_s824(
-    gateway: Server, nats_url: str, tmp_path: Path, desk: NatsDesk
+    gateway: Server, nats_url: str, tmp_path: Path, harness: NatsHarness
 ) -> None:
     """S824: it starts, says why it takes nothing, and names the way out; the first one goes on."""
     with Server(tmp_path / "other", environment=ALONE | {"OBSERVATORY_BUS": nats_url}) as other:
@@ -393,16 +398,16 @@ def test_another_house_leaves_the_stream_alone_s824(
         shown = bus_of(other)
         assert "belongs to another Observatory" in shown["text"] and "/other-prefix" in shown["text"]
         until(lambda: "belongs to another Observatory" in other.log)
-        agent = desk.agent()
+        agent = harness.agent()
         assert agent.step("still here").answer(PATIENCE_S).code == 202
-        assert of_agent(other, desk.name) == []
+        assert of_agent(other, harness.name) == []
 
 
 def test_a_stream_that_is_deleted_is_made_again_and_nothing_is_lost_s836(
-    gateway: Server, nats_url: str, desk: NatsDesk
+    gateway: Server, nats_url: str, harness: NatsHarness
 ) -> None:
     """S836: agents find out by the missing verdict and send again."""
-    agent = desk.agent()
+    agent = harness.agent()
     agent.step("before").answer(PATIENCE_S)
 
     async def delete(client: Client) -> None:
@@ -412,4 +417,4 @@ def test_a_stream_that_is_deleted_is_made_again_and_nothing_is_lost_s836(
     steps = [agent.step(f"after {n}") for n in range(20)]
     assert agent.flush(PATIENCE_S)
     assert {step.answer(PATIENCE_S).code for step in steps} == {202}
-    assert desk.intents() == ["before", *(f"after {n}" for n in range(20))]
+    assert harness.intents() == ["before", *(f"after {n}" for n in range(20))]

@@ -14,11 +14,11 @@ import pytest
 
 from observatory import Agent
 from observatory.protocol import nats
-from observatory.protocol.nats_wire import NoNats, close, connect
+from observatory.protocol.nats_connection import NatsUnavailable, close, connect
 from observatory.sdk import NotConfigured
 from tests.flows.databases import ALONE
-from tests.flows.nats_desk import bus_of, of_agent
-from tests.flows.sdk_desk import until
+from tests.flows.nats_harness import bus_of, of_agent
+from tests.flows.sdk_harness import until
 from tests.flows.server import Server
 from tests.nats_server import _binary
 from tools import mesh
@@ -159,15 +159,15 @@ def test_an_agent_that_names_another_class_hears_no_verdict_and_keeps_what_it_se
     [
         ("nats://agents:of-the-agents@127.0.0.1:{}", True, "certificate|TLS"),
         ("tls://agents:of-the-agents@127.0.0.1:{}", False, "certificate"),
-        ("tls://agents:guessed-words@127.0.0.1:{}", True, "refuses"),
-        ("tls://127.0.0.1:{}", True, "refuses"),
+        ("tls://agents:guessed-words@127.0.0.1:{}", True, "refused"),
+        ("tls://127.0.0.1:{}", True, "refused"),
     ],
 )
 def test_without_tls_trust_or_a_good_password_there_is_no_connection_s1266(
     deployed: Deployed, server: str, trusted: bool, reason: str
 ) -> None:
     """S1266."""
-    with pytest.raises(NoNats, match=reason):
+    with pytest.raises(NatsUnavailable, match=reason):
         asyncio.run(
             connect(server.format(deployed.port), "x", None, 3, deployed.authority if trusted else "")
         )
@@ -191,8 +191,8 @@ def test_a_file_that_is_no_authority_and_a_class_for_a_gateway_stop_the_start_s1
             {"OBSERVATORY_BUS": "tls://h:4222", "OBSERVATORY_BUS_CA": str(tmp_path / "none.crt")},
             "does not exist",
         ),
-        ({"OBSERVATORY_BUS": "tls://h:4222", "OBSERVATORY_BUS_CA": str(empty)}, "authority's certificate"),
-        ({"OBSERVATORY_BUS": "tls://h:4222/observatory/agents"}, "class of agents"),
+        ({"OBSERVATORY_BUS": "tls://h:4222", "OBSERVATORY_BUS_CA": str(empty)}, "CA certificate"),
+        ({"OBSERVATORY_BUS": "tls://h:4222/observatory/agents"}, "an agent class"),
     ]
     for number, (environment, said) in enumerate(cases):
         with pytest.raises(AssertionError, match=said):

@@ -31,12 +31,12 @@ def test_a_bus_that_is_none_is_told_at_start_without_being_quoted_s820(url: str,
 
 def test_an_agent_without_a_good_address_is_told_so_s820(tmp_path: Path) -> None:
     """S820, S839: also by the SDK, and without its password."""
-    with pytest.raises(NotConfigured, match="NATS") as told:
+    with pytest.raises(NotConfigured, match="NATS") as received:
         Agent("x", url="nats://u:hush@h:port", key="obs_x", data=tmp_path)
-    assert "hush" not in str(told.value)
-    with pytest.raises(NotConfigured) as told:
+    assert "hush" not in str(received.value)
+    with pytest.raises(NotConfigured) as received:
         Agent("x", url="nats://u:hush@h:4222", data=tmp_path)
-    assert "hush" not in str(told.value) and "nats://h:4222/observatory" in str(told.value)
+    assert "hush" not in str(received.value) and "nats://h:4222/observatory" in str(received.value)
 
 
 def test_a_stream_made_with_other_settings_is_given_these_s836() -> None:

@@ -19,8 +19,8 @@ from observatory.sdk import Step
 from observatory.sdk.delivery import Delivery
 from tests.flows.databases import ALONE, new_database
 from tests.flows.letters import by_hand
-from tests.flows.nats_desk import NatsDesk, bus_of, of_agent
-from tests.flows.sdk_desk import PATIENCE_S, aside, until
+from tests.flows.nats_harness import NatsHarness, bus_of, of_agent
+from tests.flows.sdk_harness import PATIENCE_S, aside, until
 from tests.flows.server import Server, clean_environment
 from tests.nats_server import Nats, running
 
@@ -52,8 +52,8 @@ def pair(
 
 
 @pytest.fixture
-def desk(pair: tuple[Server, Server], nats_server: Nats, tmp_path: Path) -> Iterator[NatsDesk]:
-    one = NatsDesk(pair[1], tmp_path / "home", f"{nats_server.url}/pair")
+def harness(pair: tuple[Server, Server], nats_server: Nats, tmp_path: Path) -> Iterator[NatsHarness]:
+    one = NatsHarness(pair[1], tmp_path / "home", f"{nats_server.url}/pair")
     yield one
     for agent in one.agents:
         agent.close()
@@ -61,26 +61,26 @@ def desk(pair: tuple[Server, Server], nats_server: Nats, tmp_path: Path) -> Iter
 
 @pytest.mark.req(110, 230)
 def test_nats_and_a_gateway_killed_in_mid_load_lose_and_double_nothing_s827_s829_s838(
-    desk: NatsDesk, nats_server: Nats, pair: tuple[Server, Server]
+    harness: NatsHarness, nats_server: Nats, pair: tuple[Server, Server]
 ) -> None:
     """S827, S829, S838: what only the stream had acknowledged is sent again, and archived once."""
-    agents = [desk.agent(f"{desk.name}-{n}", delivery=EAGER) for n in range(3)]
-    told: dict[str, list[Step]] = {agent.agent_id: [] for agent in agents}
+    agents = [harness.agent(f"{harness.name}-{n}", delivery=EAGER) for n in range(3)]
+    received: dict[str, list[Step]] = {agent.agent_id: [] for agent in agents}
     over = threading.Event()
 
     def speak(agent: Agent) -> None:
-        mine = told[agent.agent_id]
+        mine = received[agent.agent_id]
         while not over.is_set():
             mine += [agent.step(f"step {len(mine) + n}") for n in range(20)]
             agent.flush(0.3)  # goes on whether or not it is answered
             over.wait(0.05)
 
     def answered() -> int:
-        return sum(step.is_settled for steps in told.values() for step in list(steps))
+        return sum(step.is_settled for steps in received.values() for step in list(steps))
 
     def further(than: dict[str, int]) -> list[Agent]:
         """Whoever has begun and ended a round since: of the one before, answers may be on their way."""
-        return [one for one in agents if len(told[one.agent_id]) > than[one.agent_id] + 20]
+        return [one for one in agents if len(received[one.agent_id]) > than[one.agent_id] + 20]
 
     speakers = [threading.Thread(target=speak, args=(agent,)) for agent in agents]
     for one in speakers:
@@ -97,7 +97,7 @@ def test_nats_and_a_gateway_killed_in_mid_load_lose_and_double_nothing_s827_s829
                 pair[0].start()
             else:
                 nats_server.freeze()
-                begun = {one.agent_id: len(told[one.agent_id]) for one in agents}
+                begun = {one.agent_id: len(received[one.agent_id]) for one in agents}
                 waits = until(lambda than=begun: further(than))  # type: ignore[misc]
                 with pytest.raises(TimeoutError):
                     aside(waits[0].flush).result(0.5)
@@ -111,27 +111,27 @@ def test_nats_and_a_gateway_killed_in_mid_load_lose_and_double_nothing_s827_s829
         one.join()
     for agent in agents:
         assert agent.flush(2 * PATIENCE_S)
-        steps = told[agent.agent_id]
-        found = [item["message"]["cognition"]["intent"] for item in everything(desk, agent.agent_id)]
+        steps = received[agent.agent_id]
+        found = [item["message"]["cognition"]["intent"] for item in everything(harness, agent.agent_id)]
         assert found == [f"step {n}" for n in range(len(steps))]
         assert {step.answer(PATIENCE_S).code for step in steps} == {202}
 
 
-def everything(desk: NatsDesk, agent_id: str) -> list[Json]:
+def everything(harness: NatsHarness, agent_id: str) -> list[Json]:
     """All that is archived of one agent, in order."""
     found: list[Json] = []
-    while page := of_agent(desk.server, agent_id, found[-1]["sequence_number"] if found else 0):
+    while page := of_agent(harness.server, agent_id, found[-1]["sequence_number"] if found else 0):
         found += page
     return found
 
 
 @pytest.mark.req(110, 230)
 def test_a_commit_at_one_gateway_is_told_live_at_the_other_s822(
-    pair: tuple[Server, Server], desk: NatsDesk
+    pair: tuple[Server, Server], harness: NatsHarness
 ) -> None:
     """S822: whoever took it; and the notices went by NATS."""
     first, second = pair
-    agent = desk.agent()
+    agent = harness.agent()
     headers = {"Authorization": f"Bearer {first.key('admin')}"}
     with (
         connect(f"{first.socket_url}/v1/live", additional_headers=headers) as at_first,
@@ -154,24 +154,24 @@ def test_a_commit_at_one_gateway_is_told_live_at_the_other_s822(
 @pytest.mark.req(97)
 @pytest.mark.parametrize("end", ["kill", "stop"])
 def test_an_agent_whose_gateway_ends_opens_its_channel_at_the_other_s835(
-    end: str, pair: tuple[Server, Server], desk: NatsDesk
+    end: str, pair: tuple[Server, Server], harness: NatsHarness
 ) -> None:
     """S835: and gets there what it had not acknowledged; orders given meanwhile are not lost."""
     first, second = pair
-    agent = desk.agent()
+    agent = harness.agent()
     step = agent.step("before")
     step.answer(PATIENCE_S)
-    holder = first if channels(first, desk.name) else second
+    holder = first if channels(first, harness.name) else second
     other = second if holder is first else first
-    desk.server = other
+    harness.server = other
     getattr(holder, end)()
     try:
-        desk.do("pause", step.session_id)
+        harness.do("pause", step.session_id)
         until(lambda: agent.orders.is_held(step.session_id or ""))
-        until(lambda: not desk.inbox())
-        desk.do("unpause", step.session_id)
+        until(lambda: not harness.inbox())
+        harness.do("unpause", step.session_id)
         assert aside(lambda: agent.step("after")).result(PATIENCE_S).answer(PATIENCE_S).code == 202
-        assert desk.intents() == ["before", "after"]
+        assert harness.intents() == ["before", "after"]
     finally:
         holder.start()
 
@@ -196,15 +196,15 @@ sys.stdin.read()
 
 
 def test_an_agent_that_is_killed_is_noticed_and_its_channel_closed_s835(
-    pair: tuple[Server, Server], desk: NatsDesk
+    pair: tuple[Server, Server], harness: NatsHarness
 ) -> None:
     """S835: NATS says that nobody hears there any more, or its silence does."""
-    door = desk.door()
+    door = harness.credentials()
     environment = clean_environment(
         OBSERVATORY_URL=door["url"], OBSERVATORY_KEY=door["key"], OBSERVATORY_DATA=str(door["data"])
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", SILENT, desk.name],
+        [sys.executable, "-c", SILENT, harness.name],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -214,12 +214,12 @@ def test_an_agent_that_is_killed_is_noticed_and_its_channel_closed_s835(
         assert process.stdout.readline() == b"listening\n"
         process.kill()
 
-    def told() -> bool:
-        items = desk.server.http().get("/v1/audit/tenant", params={"limit": 1000}).json()["items"]
-        kinds = [item["body"]["event_type"] for item in items if desk.name in json.dumps(item)]
+    def received() -> bool:
+        items = harness.server.http().get("/v1/audit/tenant", params={"limit": 1000}).json()["items"]
+        kinds = [item["body"]["event_type"] for item in items if harness.name in json.dumps(item)]
         return "agent_disconnected" in kinds
 
-    until(told)
+    until(received)
 
 
 def test_a_gateway_starts_without_nats_and_takes_it_when_it_comes_s821_s829(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from observatory.sdk.delivery import Delivery
 from observatory.sdk.integrations.course import Course
 from tests.flows.databases import ALONE
 from tests.flows.node_agent import NodeAgent, Thrown
-from tests.flows.sdk_desk import Desk
+from tests.flows.sdk_harness import SdkHarness
 from tests.flows.server import COMMAND, Server, clean_environment
 from tests.waiting import until
 
@@ -55,7 +55,7 @@ def test_a_tool_run_while_the_gateway_was_away_is_on_record_as_such_s1128(
         course = Course(agent)
         begun = course.begin("read", {"n": 1})
         assert begun.refusal is None
-        told = course.end(begun, "done")
+        received = course.end(begun, "done")
         thought = session.step("Only thought about it")
         server.start()
         assert agent.flush(60)
@@ -64,7 +64,7 @@ def test_a_tool_run_while_the_gateway_was_away_is_on_record_as_such_s1128(
         for step, expected in (
             (said, True),
             (call.step, True),
-            (told, True),
+            (received, True),
             (thought, False),
             (before, False),
         ):
@@ -86,7 +86,7 @@ def test_an_agent_may_be_forbidden_to_act_while_the_gateway_is_away_s1129(
     with Agent("careful", data=tmp_path, on_away="deny", **NOWHERE) as agent:
         no = agent.permit("Pay", tool_call="pay", tool_input={"n": 1})
         assert not no and (no.verdict, no.tool_input) == ("gateway_away", None)
-        with pytest.raises(Denied, match="gateway is away"), agent.tool("pay", {"n": 1}):
+        with pytest.raises(Denied, match="gateway is unreachable"), agent.tool("pay", {"n": 1}):
             raise AssertionError("it was run")
         call = Course(agent).begin("pay", {"n": 1})
         assert call.refusal is not None
@@ -94,7 +94,7 @@ def test_an_agent_may_be_forbidden_to_act_while_the_gateway_is_away_s1129(
     with Agent("careful-too", data=tmp_path, **NOWHERE) as agent:
         assert not agent.permit("Pay", tool_call="pay")
     monkeypatch.setenv("OBSERVATORY_ON_AWAY", "perhaps")
-    with pytest.raises(ValueError, match="neither allow nor deny"):
+    with pytest.raises(ValueError, match="must be allow or deny"):
         Agent("careful-three", data=tmp_path, **NOWHERE)
 
 
@@ -102,13 +102,16 @@ def test_the_typescript_sdk_marks_and_forbids_likewise_s1128_s1129(
     fresh_server: Server, tmp_path: Path
 ) -> None:
     """S1128, S1129."""
-    desk, careful = Desk(fresh_server, tmp_path / "home"), Desk(fresh_server, tmp_path / "home")
+    harness, careful = (
+        SdkHarness(fresh_server, tmp_path / "home"),
+        SdkHarness(fresh_server, tmp_path / "home"),
+    )
     with (
-        NodeAgent(desk.server, desk.name, desk.home) as agent,
-        NodeAgent(desk.server, careful.name, desk.home, on_away="deny") as other,
+        NodeAgent(harness.server, harness.name, harness.home) as agent,
+        NodeAgent(harness.server, careful.name, harness.home, on_away="deny") as other,
     ):
         agent.run("await (await agent.step('Before', {tool_call: 'look'})).answer()")
-        desk.server.kill()
+        harness.server.kill()
         permit = "await agent.permit('Look', {tool_call: 'look', timeout_s: 0.3})"
         assert agent.run(f"return ({permit}).verdict") == "gateway_away"
         agent.run("await agent.step('Looked', {tool_call: 'look'})")
@@ -117,9 +120,9 @@ def test_the_typescript_sdk_marks_and_forbids_likewise_s1128_s1129(
             other.run(permit)
         with pytest.raises(Thrown, match="gateway_away"):
             other.run("await agent.tool('fetch', {n: 1}, () => 1)")
-        desk.server.start()
+        harness.server.start()
         assert agent.run("return await agent.flush({timeout_s: 60})")
-        sent = [one["message"] for one in desk.archived()]
+        sent = [one["message"] for one in harness.archived()]
     marks = [(one["action"]["status"], one["control"].get("gateway_away", False)) for one in sent]
     assert marks == [("success", False), ("pending", False), ("success", True), ("success", True)]
 

@@ -13,9 +13,10 @@ import jsonschema
 import pytest
 from litestar.routes import HTTPRoute
 
-from observatory.features.hooks.types import HOOK_DOORS
+from observatory.features import parts
+from observatory.features.hooks.types import HOOK_OPERATIONS
 from observatory.features.otlp.routes import PATHS as OTLP
-from observatory.features.transparency.types_peers import OFFERED, WITNESS_DOORS
+from observatory.features.transparency.types_peers import PLAIN_BODY_OPERATIONS, WITNESS_OPERATIONS
 from observatory.http.app import litestar_app
 from observatory.http.web_ui import ROUTES
 from tests.flows import (
@@ -63,7 +64,11 @@ def document(server: Server) -> Json:
 
 def test_every_served_route_is_in_the_document(document: Json) -> None:
     """S50: Litestar's own routes and the raw ones beside it; nothing is described that is not there."""
-    routes = [route for route in litestar_app(None).routes if isinstance(route, HTTPRoute)]
+    routes = [
+        route
+        for route in litestar_app(None, [part.FEATURE for part in parts("feature")]).routes
+        if isinstance(route, HTTPRoute)
+    ]
     served = {
         (re.sub(r"\{(\w+):\w+\}", r"{\1}", route.path), method.lower())
         for route in routes
@@ -86,9 +91,9 @@ def test_every_operation_has_an_id_a_summary_and_its_refusals(document: Json) ->
     for one in operations:
         assert one["summary"], one["operationId"]
         needs_key = one.get("security") != []
-        is_hook = one["operationId"] in HOOK_DOORS  # signed by who calls, and refused so
+        is_hook = one["operationId"] in HOOK_OPERATIONS  # signed by who calls, and refused so
         assert ("401" in one["responses"]) == (needs_key or is_hook), one["operationId"]
-        assert needs_key or one["operationId"] in ("healthz", "readyz", *WITNESS_DOORS, *HOOK_DOORS)
+        assert needs_key or one["operationId"] in ("healthz", "readyz", *WITNESS_OPERATIONS, *HOOK_OPERATIONS)
 
 
 @pytest.mark.req(50)
@@ -304,7 +309,7 @@ def test_metrics_are_told_in_prometheus_text(server: Server) -> None:
     text = server.http("viewer").get("/metrics").text
     found = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert float(found["observatory_committed_total"]) > 0
-    assert float(found['observatory_answers_total{code="202"}']) > 0
+    assert float(found['observatory_message_responses_total{code="202"}']) > 0
     assert "unmeasured" not in text and "tnt_" not in text
 
 
@@ -316,7 +321,7 @@ def test_the_doors_beside_ingest_survive_nonsense(server: Server, document: Json
         for path, methods in document["paths"].items()
         for method, one in methods.items()
         if "requestBody" in one
-        and one["operationId"] not in ("send_messages", *OTLP_DOORS, *OFFERED, *HOOK_DOORS)
+        and one["operationId"] not in ("send_messages", *OTLP_DOORS, *PLAIN_BODY_OPERATIONS, *HOOK_OPERATIONS)
     ]
     assert len(commands) >= 25
     bodies = (b"", b"nonsense", b"[]", b"null", b"7", b"\xff", b"[" * 100_000, b'{"role": "\\ud800"}')

@@ -68,11 +68,11 @@ def test_figures_are_told_in_a_form_that_a_strict_reader_takes_and_the_guide_lis
     assert sorted(gone) == [], "in docs/guides/operate.md, and told by nobody"
     kinds = {name: family.kind for name, family in found.items()}
     assert [name for name, kind in kinds.items() if (kind == "counter") != name.endswith("_total")] == []
-    doors = {dict(labels)["door"] for _, labels in found["observatory_http_answers_total"].samples}
+    doors = {dict(labels)["endpoint"] for _, labels in found["observatory_http_responses_total"].samples}
     assert {"other", "/v1/messages", "/v1/agents/{agent_id}"} <= doors
-    up = found["observatory_daemon_up"].samples
+    up = found["observatory_worker_up"].samples
     assert {"publisher", "dispatcher", "feed", "clock", "sealer"} <= {
-        dict(labels)["daemon"] for _, labels in up
+        dict(labels)["worker"] for _, labels in up
     }
     assert set(up.values()) == {1.0}
 
@@ -137,33 +137,37 @@ def planted(server: Server, secret: str) -> None:
                     f"{server.socket_url}{path}?key={secret}",
                     subprotocols=[Subprotocol(secret)],
                     additional_headers={"x": secret},
-                ) as door,
+                ) as websocket,
             ):
-                door.send(json.dumps({"op": "auth", "key": key}))
-                door.send(secret)
-                door.send(json.dumps({"id": secret, "message": {secret: secret}}))
-                door.recv(2)
+                websocket.send(json.dumps({"op": "auth", "key": key}))
+                websocket.send(secret)
+                websocket.send(json.dumps({"id": secret, "message": {secret: secret}}))
+                websocket.recv(2)
     plain.close()
 
 
 def test_no_secret_gets_into_a_log_line_wherever_it_was_put_s590_s591(loud: Server, server: Server) -> None:
     """S590, S591: not at the level debug, of no library, in neither form; and requests are told of."""
     secret = f"hunter2{uuid.uuid4().hex}"
-    for house in (loud, server):
-        planted(house, secret)
-        assert house.http().get("/readyz").status_code == 200
-        assert secret not in house.log
+    for deployment in (loud, server):
+        planted(deployment, secret)
+        assert deployment.http().get("/readyz").status_code == 200
+        assert secret not in deployment.log
         assert [
-            key for name, key in house.credentials.items() if name.endswith("_key") and key in house.log
+            key
+            for name, key in deployment.credentials.items()
+            if name.endswith("_key") and key in deployment.log
         ] == []
-        assert "Traceback" not in house.log
-    told = [json.loads(line) for line in loud.log.splitlines() if line.startswith("{")]
-    assert len(told) > 40 and all({"time", "level", "logger", "message"} <= line.keys() for line in told)
-    asked = [line for line in told if line["logger"] == "observatory.requests"]
-    mine = [line for line in asked if line["door"] == "/v1/messages" and line["code"] == 202]
+        assert "Traceback" not in deployment.log
+    received = [json.loads(line) for line in loud.log.splitlines() if line.startswith("{")]
+    assert len(received) > 40 and all(
+        {"time", "level", "logger", "message"} <= line.keys() for line in received
+    )
+    asked = [line for line in received if line["logger"] == "observatory.requests"]
+    mine = [line for line in asked if line["endpoint"] == "/v1/messages" and line["code"] == 202]
     assert mine and {line["tenant"] for line in mine} == {"tnt_default"}
     assert all(line["key"].startswith("key_") and line["ms"] >= 0 for line in mine)
-    assert {"/v1/sessions/{session_id}", "/login", "other", "/mcp"} <= {line["door"] for line in asked}
+    assert {"/v1/sessions/{session_id}", "/login", "other", "/mcp"} <= {line["endpoint"] for line in asked}
     assert "observatory.requests" not in server.log, "only where somebody asked for it"
 
 
@@ -221,22 +225,22 @@ class Load:
         """Frames ahead of their answers, so that some are under way whenever it ends."""
         sent: list[dict[str, Any]] = []
         headers = {"Authorization": f"Bearer {self._key}"}
-        with connect(f"{self._socket}/v1/ingest", additional_headers=headers) as door:
+        with connect(f"{self._socket}/v1/ingest", additional_headers=headers) as websocket:
             with suppress(ConnectionClosed):
                 while True:
                     sent.append(full_decision_log())
-                    door.send(json.dumps({"id": len(sent) - 1, "message": sent[-1]}))
+                    websocket.send(json.dumps({"id": len(sent) - 1, "message": sent[-1]}))
                     if len(sent) % 8 == 0:
                         time.sleep(PACE_S)
                         for _ in range(7):
-                            self._heard(door, sent)
+                            self._heard(websocket, sent)
             with suppress(ConnectionClosed):
                 while True:
-                    self._heard(door, sent)
-            self.close_code = door.close_code
+                    self._heard(websocket, sent)
+            self.close_code = websocket.close_code
 
-    def _heard(self, door: Connection, sent: list[dict[str, Any]]) -> None:
-        answer = json.loads(door.recv(20))
+    def _heard(self, websocket: Connection, sent: list[dict[str, Any]]) -> None:
+        answer = json.loads(websocket.recv(20))
         self._told(answer["code"], sent[answer["id"]])
 
 
@@ -297,13 +301,13 @@ def test_a_gateway_stopped_under_load_has_answered_what_it_keeps_and_keeps_what_
         until(lambda: len(load.acknowledged) > len(before) + 50)
         code, took = ended(server.process, signal.SIGTERM)
         load.join()
-        for door in doors:
+        for websocket in doors:
             with suppress(ConnectionClosed):
                 while True:
-                    door.recv(5)
+                    websocket.recv(5)
     assert (code, took < 10) == (0, True), (code, took, server.log)
     assert load.codes <= {200, 202, 429, 503}, load.codes
-    assert [load.close_code, *(door.close_code for door in doors)] == [1001, 1001, 1001]
+    assert [load.close_code, *(websocket.close_code for websocket in doors)] == [1001, 1001, 1001]
     found = stored(folder)
     assert len(load.acknowledged) > 100 and load.acknowledged <= found
 

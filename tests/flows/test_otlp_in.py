@@ -67,11 +67,13 @@ def steps(server: Server, session: str) -> list[Json]:
 
 
 def refusals(server: Server) -> Counter[int]:
-    told = server.http().get("/metrics").text
+    received = server.http().get("/metrics").text
     return Counter(
         {
             int(c): int(n)
-            for c, n in re.findall(r'^observatory_answers_total\{code="(\d+)"\} (\d+)', told, re.M)
+            for c, n in re.findall(
+                r'^observatory_message_responses_total\{code="(\d+)"\} (\d+)', received, re.M
+            )
         }
     )
 
@@ -133,11 +135,11 @@ def test_what_is_not_recorded_is_counted_and_said_s813_s814(gateway: Server) -> 
     before = http.get("/v1/otlp")
     assert before.status_code == 403, "an agent's key reads nothing"
     for _ in range(2):
-        told = http.post("/v1/traces", json=body)
-        assert told.status_code == 200
-        partial = told.json()["partialSuccess"]
+        received = http.post("/v1/traces", json=body)
+        assert received.status_code == 200
+        partial = received.json()["partialSuccess"]
         assert partial["rejectedSpans"] == "1"
-        assert "no agent's words" in partial["errorMessage"]
+        assert "without agent attributes" in partial["errorMessage"]
     assert len(steps(gateway, "once")) == 1
     names = {one["name"] for one in gateway.http().get("/v1/otlp").json()["unmapped"]}
     assert "colour.of.sky" in names
@@ -147,9 +149,9 @@ def test_what_is_not_recorded_is_counted_and_said_s813_s814(gateway: Server) -> 
     other = request(
         span(tool | {"gen_ai.tool.call.result": "else"}, 2, 1, trace=trace), span(tool, 3, trace=trace)
     )
-    told = http.post("/v1/traces", json=other).json()["partialSuccess"]
-    assert told["rejectedSpans"] == "1"
-    assert "refused" in told["errorMessage"]
+    received = http.post("/v1/traces", json=other).json()["partialSuccess"]
+    assert received["rejectedSpans"] == "1"
+    assert "refused" in received["errorMessage"]
     assert len(steps(gateway, "once")) == 2
 
     # Packed protobuf, with nothing to say against it, is answered with nothing.
@@ -160,10 +162,10 @@ def test_what_is_not_recorded_is_counted_and_said_s813_s814(gateway: Server) -> 
     one.attributes.add(key="openinference.span.kind").value.string_value = "AGENT"
     one.attributes.add(key="session.id").value.string_value = "packed"
     packed = gzip.compress(wire.SerializeToString())
-    told = http.post("/v1/traces", content=packed, headers=PROTOBUF | {"content-encoding": "gzip"})
-    assert (told.status_code, told.content) == (200, b"")
-    assert told.headers["content-type"] == "application/x-protobuf"
-    assert ExportTraceServiceResponse.FromString(told.content).ByteSize() == 0
+    received = http.post("/v1/traces", content=packed, headers=PROTOBUF | {"content-encoding": "gzip"})
+    assert (received.status_code, received.content) == (200, b"")
+    assert received.headers["content-type"] == "application/x-protobuf"
+    assert ExportTraceServiceResponse.FromString(received.content).ByteSize() == 0
     assert steps(gateway, "packed")[0]["identity"]["agent_id"] == "unknown_service"
 
     events = {
@@ -193,8 +195,8 @@ def test_what_is_not_recorded_is_counted_and_said_s813_s814(gateway: Server) -> 
             }
         ]
     }
-    told = http.post("/v1/logs", json=events)
-    assert told.json()["partialSuccess"]["rejectedLogRecords"] == "1"
+    received = http.post("/v1/logs", json=events)
+    assert received.json()["partialSuccess"]["rejectedLogRecords"] == "1"
     assert steps(gateway, "desk-1")[0]["state_delta"] == {"tokens_consumed": 20, "cost": 0.5}
 
 

@@ -137,8 +137,8 @@ def test_a_hold_by_recipient_holds_however_it_is_addressed_s943(server: Tenant, 
 def test_a_hold_by_type_or_cluster_holds_what_is_addressed_by_name_s943(server: Tenant) -> None:
     """S943: an agent is of the type and of every capability it has, however it is addressed."""
     bob, asker = named("bob"), named("asker")
-    told = {"agent_id": bob, "agent_type": "clerk", "cluster_id": "vault", "capabilities": ["payments"]}
-    server.http("agent").post("/v1/agents", json=told)
+    received = {"agent_id": bob, "agent_type": "clerk", "cluster_id": "vault", "capabilities": ["payments"]}
+    server.http("agent").post("/v1/agents", json=received)
     assert verdict(send(server, asker, identity={"recipient": bob})) == "forwarded"
     for word in ("type:clerk", "type:payments", "cluster:Vault"):
         rule_id = rule(server, "hold", recipient=[word])

@@ -135,9 +135,9 @@ def test_an_agent_in_no_session_is_paused_and_shown_so_s1124(server: Server, nam
     assert (alone.status_code, alone.json()["reason"]) == (409, "paused_everywhere")
     assert state_of(server, held) == "held"
     events = server.http("admin").get("/v1/audit/tenant", params={"limit": 100}).json()["items"]
-    (told,) = [one for one in events if one["body"].get("everywhere") and one["body"]["agent_id"] == name]
-    assert (told["body"]["command"], told["body"]["note"]) == ("pause", "look into it")
-    undo = operator.post(f"/v1/interventions/{told['body']['intervention_id']}/undo")
+    (received,) = [one for one in events if one["body"].get("everywhere") and one["body"]["agent_id"] == name]
+    assert (received["body"]["command"], received["body"]["note"]) == ("pause", "look into it")
+    undo = operator.post(f"/v1/interventions/{received['body']['intervention_id']}/undo")
     assert (undo.status_code, undo.json()["reason"]) == (409, "not_reversible")
     order(server, name, "unpause")
     assert state_of(server, held) == "forwarded"
@@ -232,7 +232,7 @@ def test_a_kill_switch_stops_one_agent_s1125(server: Server, name: str, by: str)
         assert (one["scope"], one["target"], one["agents"], one["told"]) == ("agent", target, 1, 1)
         assert one["held"] == 2
         shown = server.http("operator").get(f"/v1/agents/{entity_id}").json()
-        assert shown["state_reason"] == f"stopped by the kill-switch on agent {target}"
+        assert shown["state_reason"] == f"stopped by the kill switch on agent {target}"
     finally:
         release(server, kill_id)
     wait_released(server, kill_id)

@@ -38,7 +38,7 @@ def create(server: Server, effect: str, role: str = "operator", **more: Any) -> 
     return made
 
 
-def told(server: Server, session_id: str) -> list[Json]:
+def received(server: Server, session_id: str) -> list[Json]:
     """The session's trail, oldest first."""
     items = server.http("operator").get(f"/v1/audit/trace/{session_id}").json()["items"]
     return list(items)
@@ -71,7 +71,7 @@ def test_a_denied_message_is_refused_archived_and_audited_s148(server: Server) -
     found = server.http("operator").get(f"/v1/messages/{body['meta']['step_id']}").json()
     assert (found["state"], found["message"]) == ("refused", shown_as(body))
     events = [
-        item for item in told(server, f"ses-{alice}") if item["body"]["event_type"] == "policy_evaluated"
+        item for item in received(server, f"ses-{alice}") if item["body"]["event_type"] == "policy_evaluated"
     ]
     assert len(events) == 1
     assert (events[0]["severity_number"], events[0]["severity_text"]) == (10, "INFO")
@@ -85,10 +85,12 @@ def test_a_held_message_waits_for_a_person_s148(server: Server) -> None:
     answer = server.send(log(agent)).json()
     assert answer["state"] == "held"
     assert server.send(log(agent, action={"tool_call": "read_file"})).json()["state"] == "forwarded"
-    kinds = [item["body"]["event_type"] for item in told(server, f"ses-{agent}")]
+    kinds = [item["body"]["event_type"] for item in received(server, f"ses-{agent}")]
     assert kinds[:3] == ["policy_evaluated", "message_held", "gate_opened"]
     (gate,) = [
-        item["body"] for item in told(server, f"ses-{agent}") if item["body"]["event_type"] == "gate_opened"
+        item["body"]
+        for item in received(server, f"ses-{agent}")
+        if item["body"]["event_type"] == "gate_opened"
     ]
     assert gate["quorum"] == 2 and gate["deadline"] is not None
     assert gate["reasons"][0]["rule_id"] == rule["rule_id"]

@@ -19,7 +19,7 @@ from observatory.sdk.delivery import Delivery
 from tests.flows.led import Led, recorded_node, recorded_python
 from tests.flows.node_agent import NodeAgent
 from tests.flows.power_cut import is_safe, journal_of, left_of, rebuild
-from tests.flows.sdk_desk import PATIENCE_S, Desk, until
+from tests.flows.sdk_harness import PATIENCE_S, SdkHarness, until
 from tests.flows.server import Server
 from tests.unit.sdk.sdk_gateway import FakeGateway
 
@@ -45,13 +45,15 @@ def pretending(server: Server) -> Iterator[FakeGateway]:
         gateway.stop()
 
 
-def heir_of_python(desk: Desk, home: Path) -> None:
-    with Agent(desk.name, **(desk.door() | {"data": home}), control=False, delivery=Delivery()) as heir:
+def heir_of_python(harness: SdkHarness, home: Path) -> None:
+    with Agent(
+        harness.name, **(harness.credentials() | {"data": home}), control=False, delivery=Delivery()
+    ) as heir:
         assert heir.flush(PATIENCE_S)
 
 
-def heir_of_node(desk: Desk, home: Path) -> None:
-    with NodeAgent(desk.server, desk.name, home, control=False) as heir:
+def heir_of_node(harness: SdkHarness, home: Path) -> None:
+    with NodeAgent(harness.server, harness.name, home, control=False) as heir:
         assert heir.run(f"return await agent.flush({{timeout_s: {PATIENCE_S}}})")
 
 
@@ -66,8 +68,8 @@ def test_a_power_cut_strands_no_spool_and_loses_none_of_1000_flushed_steps_s1080
     """S1080: two outages, the first one drained, then the cut."""
     recorded, start_heir = LANGUAGES[language]
     (home := tmp_path / "agent").mkdir()
-    desk, journal = Desk(fresh_server, home), tmp_path / "journal"
-    agent: Led = recorded(desk, journal)
+    harness, journal = SdkHarness(fresh_server, home), tmp_path / "journal"
+    agent: Led = recorded(harness, journal)
     try:
         agent.steps(0, 100)
         assert agent.flush()
@@ -90,10 +92,10 @@ def test_a_power_cut_strands_no_spool_and_loses_none_of_1000_flushed_steps_s1080
         for n, moment in enumerate(range(0, len(acts) + 1, max(len(acts) // MOMENTS, 1))):
             gateway.logs, gateway._seen = [], {}
             left = left_of(acts, moment, names_survive=n % 2 == 1)
-            start_heir(desk, rebuild(left, home, tmp_path / f"after-{n}"))
+            start_heir(harness, rebuild(left, home, tmp_path / f"after-{n}"))
             lost = set(STEPS[400:]) - set(gateway.intents)
             assert not lost, f"{len(lost)} lost when all was written back after {moment} acts"
 
     fresh_server.start()
-    start_heir(desk, rebuild(left_of(acts, 0, names_survive=True), home, tmp_path / "again"))
-    assert desk.intents() == STEPS
+    start_heir(harness, rebuild(left_of(acts, 0, names_survive=True), home, tmp_path / "again"))
+    assert harness.intents() == STEPS

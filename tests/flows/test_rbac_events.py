@@ -75,17 +75,20 @@ def test_a_change_of_role_is_told_with_each_permission_gained_s171(server: Serve
         "role": "operator",
         "revoked_keys": [],
     }
-    told = new_events(server, since)
-    assert [event["body"]["event_type"] for event in told] == ["role_changed", *["permission_granted"] * 4]
-    assert {name: told[0]["body"][name] for name in ("user_id", "from", "to")} == {
+    received = new_events(server, since)
+    assert [event["body"]["event_type"] for event in received] == [
+        "role_changed",
+        *["permission_granted"] * 4,
+    ]
+    assert {name: received[0]["body"][name] for name in ("user_id", "from", "to")} == {
         "user_id": user["user_id"],
         "from": "viewer",
         "to": "operator",
     }
-    gained = [event["body"]["permission"] for event in told[1:]]
+    gained = [event["body"]["permission"] for event in received[1:]]
     assert gained == ["approve", "operate", "send", "verify"]
     admin = server.http("admin").get("/v1/whoami").json()["user_id"]
-    assert {event["attributes"]["av.sender.entity_id"] for event in told} == {admin}
+    assert {event["attributes"]["av.sender.entity_id"] for event in received} == {admin}
     since = head(server)
     change(server, user, "viewer")
     change(server, user, "viewer")
@@ -119,13 +122,13 @@ def test_an_open_browser_and_an_open_socket_obey_a_new_role_at_once_s170(server:
     with browser_of(server, user) as browser:
         assert browser.get("/v1/keys").status_code == 200
         cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
-        with connect(f"{server.socket_url}/v1/ingest", additional_headers={"cookie": cookie}) as door:
-            door.send(json.dumps({"id": 1, "message": text}))
-            assert json.loads(door.recv(20))["code"] == 202
+        with connect(f"{server.socket_url}/v1/ingest", additional_headers={"cookie": cookie}) as websocket:
+            websocket.send(json.dumps({"id": 1, "message": text}))
+            assert json.loads(websocket.recv(20))["code"] == 202
             change(server, user, "viewer")
             again = envelope("text", sender=text["sender"])
-            door.send(json.dumps({"id": 2, "message": again}))
-            assert json.loads(door.recv(20))["code"] in (401, 403)
+            websocket.send(json.dumps({"id": 2, "message": again}))
+            assert json.loads(websocket.recv(20))["code"] in (401, 403)
         assert browser.get("/v1/whoami").json()["role"] == "viewer"
         assert browser.get("/v1/keys").status_code == 403
         assert browser.get("/v1/messages").status_code == 200

@@ -171,9 +171,13 @@ def test_shredded_words_leave_the_files_and_every_proof_stays_s455(tmp_path: Pat
         assert [one["message"] for one in gone] == [None, None]
         admin = http.get("/v1/whoami").json()["user_id"]
         for one in gone:
-            told = one["shredded"]
-            assert (told["event"], told["by"], told["reason"]) == (went["event"], admin, order["reason"])
-            assert told["at"].endswith("Z")
+            received = one["shredded"]
+            assert (received["event"], received["by"], received["reason"]) == (
+                went["event"],
+                admin,
+                order["reason"],
+            )
+            assert received["at"].endswith("Z")
             assert http.get(f"/v1/messages/{one['message_id']}?raw=true").status_code == 410
         assert http.get("/v1/search", params={"q": word, "mode": "text"}).json()["items"] == []
         assert len(http.get("/v1/search", params={"q": kept, "mode": "text"}).json()["items"]) == 1
@@ -189,8 +193,8 @@ def test_shredded_words_leave_the_files_and_every_proof_stays_s455(tmp_path: Pat
         )
         assert live.returncode == 0, live.stderr
     assert observatory("verify", str(bundle)).returncode == 0
-    code, told = verified("--data", str(data))
-    assert code == 0 and told["tenants"][0]["payloads_shredded"] == 2
+    code, received = verified("--data", str(data))
+    assert code == 0 and received["tenants"][0]["payloads_shredded"] == 2
     assert observatory("export", "--data", str(data), "--out", str(out)).returncode == 0
     for path in (*data.rglob("*"), out):
         if path.is_file():
@@ -208,8 +212,8 @@ def test_shredded_words_leave_the_files_and_every_proof_stays_s455(tmp_path: Pat
     assert (tmp_path / "again-trail.jsonl").read_bytes() == out.read_bytes()
     # Bytes that somebody destroyed in the order's name are missed: it does not name them.
     bend(data, f"UPDATE payloads SET raw = NULL, shredded_by = {went['event']} WHERE raw IS NOT NULL")
-    code, told = verified("--data", str(data))
-    assert code == 2 and "no event ordered it" in json.dumps(told)
+    code, received = verified("--data", str(data))
+    assert code == 2 and "no event ordered it" in json.dumps(received)
     assert observatory("export", "--data", str(data), "--out", str(tmp_path / "bent.jsonl")).returncode == 0
     assert verified("--export", str(tmp_path / "bent.jsonl"))[0] == 2
 
@@ -226,8 +230,8 @@ def test_an_admin_rules_tries_and_shreds_from_the_terminal_s456(own: Tenant) -> 
     sample.write_text(json.dumps(decision_log(cognition={"intent": "write to ada@example.org"})))
     assert "cognition.intent" in run("redaction", "try", "email", "--file", str(sample))
     assert len(run("redaction", "list").splitlines()) == 1
-    assert "email is redacted from now on" in run("redaction", "add", "email")
-    assert "no such kind" in run("redaction", "add", "shoe_size", code=1)
+    assert "email added" in run("redaction", "add", "email")
+    assert "unknown kind" in run("redaction", "add", "shoe_size", code=1)
     assert "repeat" in run("redaction", "add", "mine", "--pattern", "(a+)+", code=1)
     run("redaction", "add", "tool", "--path", "action.tool_input", "--note", "may hold keys")
     assert "may hold keys" in run("redaction", "list")
@@ -238,15 +242,15 @@ def test_an_admin_rules_tries_and_shreds_from_the_terminal_s456(own: Tenant) -> 
     run("redaction", "remove", "email", "--yes")
     assert "tool" in run("redaction", "list") and "email" not in run("redaction", "list").split("kinds")[0]
     assert "--yes" in run("shred", sent["message_id"], "--reason", "test", code=2)
-    assert "1 payloads shredded" in run("shred", sent["message_id"], "--reason", "test", "--yes")
+    assert "1 payload shredded" in run("shred", sent["message_id"], "--reason", "test", "--yes")
     assert "0 payloads" in run("shred", "--session", sent["session_id"], "--reason", "test", "--yes")
     gone = run("shred", "--thoughts", "none", "--reason", "test", "--yes", code=1)
     assert "no thought session" in gone
-    assert "and one of them only" in run("shred", "x", "--thoughts", "y", "--reason", "z", code=2)
-    assert "for ever" in run("retention")
+    assert "give exactly one of" in run("shred", "x", "--thoughts", "y", "--reason", "z", code=2)
+    assert "forever" in run("retention")
     assert "payloads and thoughts are kept for 30 days" in run("retention", "30", "--thoughts", "--yes")
     assert "for 30 days" in run("retention", "30", "--yes")
-    assert "for ever" in run("retention", "forever")
+    assert "forever" in run("retention", "forever")
     assert "1 to 36500" in run("retention", "soon", code=2)
 
 
@@ -263,8 +267,8 @@ def test_secrets_of_the_house_are_never_served_and_only_an_admin_rules_s440(own:
         operator.post("/v1/messages/shred", json={"message_id": "x", "reason": "x", "confirm": "x"}),
     ):
         assert answer.status_code == 403, answer.text
-    told = admin.get("/v1/redaction").text + admin.get("/v1/audit/tenant").text + made.text
-    assert '"secret":' not in told
+    received = admin.get("/v1/redaction").text + admin.get("/v1/audit/tenant").text + made.text
+    assert '"secret":' not in received
     one = own.send(decision_log(cognition={"intent": "ask a@example.org"})).json()
     trial = {"message": decision_log(cognition={"intent": "ask a@example.org"})}
     before = admin.get("/v1/audit/tenant?limit=1").json()["items"]

@@ -75,8 +75,8 @@ def test_a_few_bytes_become_a_few_events_and_not_thirty_thousand_s1160_s1162(str
         assert http.post("/v1/messages", json=decision_log()).status_code == 202
     found = counts(strict)
     assert found["schema_violation"] == 10 and found.total() - before < 20
-    told = strict.http("admin").get("/v1/violations").json()
-    assert told["total"] == 10, "the minute is not over: what is counted is told when it is"
+    received = strict.http("admin").get("/v1/violations").json()
+    assert received["total"] == 10, "the minute is not over: what is counted is told when it is"
 
 
 def test_a_line_that_holds_keeps_a_key_welcome_s1162(strict: Server) -> None:
@@ -107,13 +107,13 @@ def test_refused_reads_are_ten_events_and_a_count_after_a_kill_too_s1160(strict:
         database.execute("UPDATE refusals SET began_ns = began_ns - 61000000000")
     strict.start()
     until(lambda: counts(strict)["refusals_counted"] == 2)
-    told = {
+    received = {
         one["body"]["reason"]: one["body"]
         for one in events(strict)
         if one["body"]["event_type"] == "refusals_counted"
     }
-    assert {reason: body["count"] for reason, body in told.items()} == {"read": 50, "sender_mismatch": 30}
-    assert all(body["root"].startswith("sha256:") and body["in_full"] == 10 for body in told.values())
+    assert {reason: body["count"] for reason, body in received.items()} == {"read": 50, "sender_mismatch": 30}
+    assert all(body["root"].startswith("sha256:") and body["in_full"] == 10 for body in received.values())
     assert strict.http("admin").post("/v1/audit/verify", json={}).json()["valid"] is True
 
 
@@ -126,10 +126,10 @@ def test_violations_that_are_counted_are_in_the_figures_s1161(strict: Server) ->
         database.execute("UPDATE refusals SET began_ns = began_ns - 61000000000")
     strict.start()
     until(lambda: counts(strict)["refusals_counted"] == 1)
-    told = strict.http("admin").get("/v1/violations").json()
-    assert told["total"] == 200 and sum(told["counts"]) == 200
-    assert sorted(row["count"] for row in told["groups"]) == [10, 190]
-    assert sorted({row["count"] for row in told["newest"]}) == [1, 190]
+    received = strict.http("admin").get("/v1/violations").json()
+    assert received["total"] == 200 and sum(received["counts"]) == 200
+    assert sorted(row["count"] for row in received["groups"]) == [10, 190]
+    assert sorted({row["count"] for row in received["newest"]}) == [1, 190]
 
 
 def test_quotas_of_an_agent_are_settings_with_a_clear_refusal_s1163(tmp_path: Path) -> None:
@@ -144,4 +144,4 @@ def test_quotas_of_an_agent_are_settings_with_a_clear_refusal_s1163(tmp_path: Pa
         assert [remind().status_code for _ in range(2)] == [202, 202]
         refused = remind()
         assert (refused.status_code, refused.json()["reason"]) == (403, "too_many_reminders")
-        assert "agent_reminders allows 2" in refused.json()["detail"]
+        assert "the limit agent_reminders is 2" in refused.json()["detail"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.flows.fleet import Json, agent_of, beat, named, say, told
+from tests.flows.fleet import Json, agent_of, beat, named, received, say
 from tests.flows.server import Server
 from tests.samples import envelope
 
@@ -43,10 +43,10 @@ def test_an_agent_registers_itself_and_says_more_later(either_server: Server) ->
     assert made["liveness"] == "unknown" and made["ghost"]
     code, again = register(server, name, model="m-1")
     assert (code, again["model"], again["cluster_id"]) == (200, "m-1", "west")
-    events = told(server, "agent_registered", agent_id=name)
+    events = received(server, "agent_registered", agent_id=name)
     assert events[0]["body"]["set"] == ["model"] and len(events) == 2
     code, _ = register(server, name, model="m-1")
-    assert code == 200 and len(told(server, "agent_registered", agent_id=name)) == 2
+    assert code == 200 and len(received(server, "agent_registered", agent_id=name)) == 2
 
 
 def test_who_may_speak_for_an_agent(server: Server) -> None:
@@ -127,10 +127,10 @@ def test_a_room_is_one_trace_and_tells_who_came_and_went(either_server: Server) 
     host, guest = named("host"), named("guest")
     room = named("room")
     first = say(server, host, session=room)
-    assert told(server, "agent_joined_room", session_id=room) == []  # alone it is no room
+    assert received(server, "agent_joined_room", session_id=room) == []  # alone it is no room
     say(server, guest, session=room)
     say(server, guest, session=room)
-    (joined,) = told(server, "agent_joined_room", session_id=room)
+    (joined,) = received(server, "agent_joined_room", session_id=room)
     assert joined["body"]["agent_id"] == guest and joined["severity_number"] == 9
     trace = server.http("viewer").get(f"/v1/sessions/{room}").json()["trace_id"]
     items = server.http("viewer").get(f"/v1/audit/trace/{trace}").json()["items"]
@@ -154,8 +154,8 @@ def test_a_room_is_one_trace_and_tells_who_came_and_went(either_server: Server) 
     for expected in ("left", "already_left"):
         left = server.http("agent").post(f"/v1/sessions/{room}/leave", json={"agent_id": guest})
         assert (left.status_code, left.json()["state"]) == (200, expected)
-    assert len(told(server, "agent_left_room", session_id=room)) == 1
+    assert len(received(server, "agent_left_room", session_id=room)) == 1
     say(server, guest, session=room)
-    assert len(told(server, "agent_joined_room", session_id=room)) == 2
+    assert len(received(server, "agent_joined_room", session_id=room)) == 2
     unknown = server.http("agent").post(f"/v1/sessions/{named()}/leave", json={"agent_id": guest})
     assert unknown.status_code == 404

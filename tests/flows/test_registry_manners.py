@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.flows.fleet import ack, inbox, named, say, told
+from tests.flows.fleet import ack, inbox, named, received, say
 from tests.flows.server import Server
 
 
@@ -25,7 +25,7 @@ def test_who_was_first_wins_over_weights_that_were_not_read_s620(server: Server)
         http.put(path, json=first | {"weights": {"cluster:a": 1}, "was": seen["weights"]}).status_code == 200
     )
     assert http.put(path, json=first).status_code == 200  # who says nothing of it is asked nothing
-    assert len(told(server, "route_changed", capability=kind)) == 3
+    assert len(received(server, "route_changed", capability=kind)) == 3
 
 
 def test_who_was_first_wins_over_versions_that_were_not_read_s620(server: Server) -> None:

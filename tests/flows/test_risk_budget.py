@@ -65,8 +65,8 @@ def test_a_burning_branch_is_told_with_its_rate_its_agent_and_the_time_to_its_ca
     send_all(server, lines)
     settled(server)
 
-    told = ask(server, "/v1/costs/burn")
-    first = told["budgets"][0]
+    received = ask(server, "/v1/costs/burn")
+    first = received["budgets"][0]
     # Which budget: the session's, and when its caps are reached at this rate.
     assert (first["scope"], first["target"]) == ("session", "ses-report")
     total = round(0.02 + 3 * (0.05 + 3 * 0.02) + 12 * 0.4, 6)
@@ -83,7 +83,7 @@ def test_a_burning_branch_is_told_with_its_rate_its_agent_and_the_time_to_its_ca
     assert branch["agent_id"] == "writer-2" and branch["intent"].startswith("Draft 0 ")
     assert (branch["steps"], branch["cost_5m"], branch["parent"]) == (12, 4.8, burner)
     # Nobody else is accused: the sibling of its type burns little, the other budget nothing at all.
-    others = {row["target"]: row for row in told["budgets"][1:]}
+    others = {row["target"]: row for row in received["budgets"][1:]}
     assert others["writer-1"]["per_min_5m"] <= 0.01 and others["writer-1"]["hard_in_s"] > 3_600
     assert (others["azure-westeurope"]["hard_in_s"], others["azure-westeurope"]["hottest"]) == (None, None)
 

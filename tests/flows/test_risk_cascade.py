@@ -106,36 +106,41 @@ class Play:
 
 @pytest.fixture
 def play(either_tenant: Tenant) -> Play:
-    told = Play(either_tenant)
-    told.play()
-    return told
+    received = Play(either_tenant)
+    received.play()
+    return received
 
 
 @pytest.mark.req(103)
 def test_a_failing_tool_is_followed_over_agents_and_sessions_and_nothing_else_is(play: Play) -> None:
     """S262, S263, S264, S269: steps, agents, sessions, facts, side effects and spend; no false member."""
-    told = play.ask(play.seqs["failing"], "blast")
-    strong = {one["sequence_number"]: one for one in told["steps"] if one["strength"] == "strong"}
+    received = play.ask(play.seqs["failing"], "blast")
+    strong = {one["sequence_number"]: one for one in received["steps"] if one["strength"] == "strong"}
     members = ["failing", "pricing", "notify", "offer", "broken"]
     assert sorted(strong) == sorted(play.seqs[name] for name in members), "missed or false members"
-    assert [one["sequence_number"] for one in told["steps"] if one["strength"] == "weak"] == []
+    assert [one["sequence_number"] for one in received["steps"] if one["strength"] == "weak"] == []
     assert [strong[play.seqs[name]]["depth"] for name in members] == [0, 1, 2, 2, 3]
     offer = strong[play.seqs["offer"]]
     assert {edge["kind"] for edge in offer["evidence"]} == {"parent", "read"}
     assert all(edge["from_step"] == play.name("pricing") for edge in offer["evidence"])
-    assert {one["agent_id"] for one in told["agents"]} == {"fetcher", "pricer", "desk"}
-    assert set(told["sessions"]) == {play.sessions["ops"], play.sessions["sales"]}
-    assert [one["text"] for one in told["facts"]] == ["The list price of the blue widget is 0 EUR"]
-    effects = {one["tool"]: (one["succeeded"], one["pending"], one["failed"]) for one in told["side_effects"]}
+    assert {one["agent_id"] for one in received["agents"]} == {"fetcher", "pricer", "desk"}
+    assert set(received["sessions"]) == {play.sessions["ops"], play.sessions["sales"]}
+    assert [one["text"] for one in received["facts"]] == ["The list price of the blue widget is 0 EUR"]
+    effects = {
+        one["tool"]: (one["succeeded"], one["pending"], one["failed"]) for one in received["side_effects"]
+    }
     assert effects == {"set_price": (1, 0, 0), "send_mail": (0, 1, 0), "send_offer": (1, 0, 1)}
-    assert told["spend"] == {"strong": 0.05, "weak": 0.0}
-    assert told["origin"]["step"] == play.name("failing")
-    assert told["first_at"] == told["origin"]["at"] < told["last_at"] and told["truncated"] is False
+    assert received["spend"] == {"strong": 0.05, "weak": 0.0}
+    assert received["origin"]["step"] == play.name("failing")
+    assert (
+        received["first_at"] == received["origin"]["at"] < received["last_at"]
+        and received["truncated"] is False
+    )
     # By id in its session, by message id, and a page at a time.
-    assert play.ask("failing", "blast", session=play.sessions["ops"])["steps"] == told["steps"]
+    assert play.ask("failing", "blast", session=play.sessions["ops"])["steps"] == received["steps"]
     first = play.ask(play.seqs["failing"], "blast", limit=3)
     rest = play.ask(play.seqs["failing"], "blast", limit=3, cursor=first["next_cursor"])
-    assert [*first["steps"], *rest["steps"]] == told["steps"] and rest["next_cursor"] is None
+    assert [*first["steps"], *rest["steps"]] == received["steps"] and rest["next_cursor"] is None
 
 
 @pytest.mark.req(99, 103)
@@ -180,17 +185,17 @@ def test_whoever_is_paused_where_it_says_nothing_is_still_reached(play: Play) ->
 @pytest.mark.req(103)
 def test_the_failing_step_ranks_first_among_the_causes(play: Play) -> None:
     """S267, S268: with reasons in words and the way from it; nothing unrelated is a candidate."""
-    told = play.ask(play.seqs["broken"], "causes")
-    first = told["items"][0]
+    received = play.ask(play.seqs["broken"], "causes")
+    first = received["items"][0]
     assert first["step"] == play.name("failing") and first["rank"] == 1
     assert [one["sign"] for one in first["reasons"]] == ["failed", "first"]
     assert "query_prices" in first["reasons"][0]["text"]
     way = [one["step"] for one in first["path"]]
     names = [play.name("failing"), play.name("pricing"), play.name("offer", "sales")]
     assert way == [*names, play.name("broken", "sales")]
-    candidates = {one["sequence_number"] for one in told["items"]}
+    candidates = {one["sequence_number"] for one in received["items"]}
     assert candidates <= {play.seqs[name] for name in ("plan", "usual", "failing", "broken")}
-    assert "proves nothing" in told["note"]
+    assert "is no proof" in received["note"]
     (fact,) = play.people.get("/v1/facts", params={"agent": "pricer"}).json()["items"]
     assert play.people.post(f"/v1/facts/{fact['fact_id']}/false", json={}).status_code == 201
     again = {one["step"]: one for one in play.ask(play.seqs["broken"], "causes")["items"]}

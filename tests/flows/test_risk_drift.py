@@ -54,8 +54,8 @@ def test_two_agents_that_disagree_are_shown_with_both_sides_and_reconciled_by_a_
     done = people.post("/v1/drift/reconcile", json=ruling | {"confirm": True})
     assert (done.status_code, done.json()["status"]) == (202, "reconciled"), done.text
     assert [one["agent_id"] for one in done.json()["agents"]] == ["beta"]
-    (told,) = inbox(story, "beta")
-    assert told["kind"] == "inject" and "500 EUR" in told["body"]["prompt"]
+    (received,) = inbox(story, "beta")
+    assert received["kind"] == "inject" and "500 EUR" in received["body"]["prompt"]
     assert inbox(story, "alpha") == inbox(story, "delta") == []
     # It still holds the other value, and it was told: nothing more is sent.
     (still,) = drift(either_tenant)["conflicts"]

@@ -103,10 +103,10 @@ class Story:
 
 @pytest.fixture
 def story(either_tenant: Tenant) -> Story:
-    told = Story(either_tenant)
-    told.play()
+    received = Story(either_tenant)
+    received.play()
     settled(either_tenant)
-    return told
+    return received
 
 
 def fact_of(story: Story, step: str) -> Json:
@@ -125,15 +125,15 @@ def infection(story: Story, fact_id: str, **params: Any) -> Json:
 def test_a_made_up_fact_is_traced_to_its_source_and_to_everybody_who_took_it_up(story: Story) -> None:
     """S248, S249, S250: source, first time, infected steps and agents with evidence; no false edge."""
     fact = fact_of(story, "source")
-    told = infection(story, fact["fact_id"])
-    assert (told["source"]["agent_id"], told["source"]["sequence_number"]) == (
+    received = infection(story, fact["fact_id"])
+    assert (received["source"]["agent_id"], received["source"]["sequence_number"]) == (
         "researcher",
         story.seqs["source"],
     )
-    assert told["source"]["session_id"] == story.sessions["desk"]
-    assert told["source"]["step"] == f"{story.sessions['desk']}/source"
-    assert told["first_at"] == fact["at"]
-    strong = {step["sequence_number"]: step for step in told["steps"] if step["strength"] == "strong"}
+    assert received["source"]["session_id"] == story.sessions["desk"]
+    assert received["source"]["step"] == f"{story.sessions['desk']}/source"
+    assert received["first_at"] == fact["at"]
+    strong = {step["sequence_number"]: step for step in received["steps"] if step["strength"] == "strong"}
     expected = ["source", "copy", "paraphrase", "planned", "again", "reviewed"]
     assert sorted(strong) == [story.seqs[name] for name in expected], "missed or false edges"
     kinds = {name: strong[story.seqs[name]]["evidence"][0]["kind"] for name in expected}
@@ -147,7 +147,7 @@ def test_a_made_up_fact_is_traced_to_its_source_and_to_everybody_who_took_it_up(
     }
     for step in strong.values():
         assert all(edge["from_step"] for edge in step["evidence"])
-    agents = {one["agent_id"]: one["strength"] for one in told["agents"]}
+    agents = {one["agent_id"]: one["strength"] for one in received["agents"]}
     assert {name for name, strength in agents.items() if strength == "strong"} == {
         "researcher",
         "analyst",
@@ -156,18 +156,18 @@ def test_a_made_up_fact_is_traced_to_its_source_and_to_everybody_who_took_it_up(
         "reviewer",
     }
     # Weak is only who came after by cause; look-alikes, denials and strangers are in neither.
-    weak = {step["sequence_number"] for step in told["steps"] if step["strength"] == "weak"}
+    weak = {step["sequence_number"] for step in received["steps"] if step["strength"] == "weak"}
     assert weak == {story.seqs["conflict"]}
     assert agents["auditor"] == "weak"
     assert not {"clerk", "clerk-2", "sceptic", "stranger"} & agents.keys()
-    assert [one["agent_id"] for one in told["also_claimed"]] == ["stranger"]
-    assert [one["text"] for one in told["later_facts"] if one["strength"] == "strong"] == [
+    assert [one["agent_id"] for one in received["also_claimed"]] == ["stranger"]
+    assert [one["text"] for one in received["later_facts"] if one["strength"] == "strong"] == [
         "The Q4 report is due on February 21"
     ]
-    assert told["spend"] == {"strong": 0.06, "weak": 0.01}
-    assert told["counts"]["copies"] == 2 and told["truncated"] is False
+    assert received["spend"] == {"strong": 0.06, "weak": 0.01}
+    assert received["counts"]["copies"] == 2 and received["truncated"] is False
     # A copy leads to the same source.
-    (copy,) = [one for one in told["copies"] if one["agent_id"] == "writer"]
+    (copy,) = [one for one in received["copies"] if one["agent_id"] == "writer"]
     again = infection(story, copy["fact_id"])
     assert again["source"]["fact_id"] == fact["fact_id"]
     # What the stranger says is an infection of its own.
@@ -176,7 +176,7 @@ def test_a_made_up_fact_is_traced_to_its_source_and_to_everybody_who_took_it_up(
     # A page at a time.
     first = infection(story, fact["fact_id"], limit=4)
     rest = infection(story, fact["fact_id"], limit=4, cursor=first["next_cursor"])
-    assert [*first["steps"], *rest["steps"]] == told["steps"] and rest["next_cursor"] is None
+    assert [*first["steps"], *rest["steps"]] == received["steps"] and rest["next_cursor"] is None
 
 
 @pytest.mark.req(104)
@@ -210,9 +210,9 @@ def test_a_false_fact_is_marked_and_quarantined_through_the_relay(story: Story) 
     twice = people.post(door, json={"correction": CORRECTION, "confirm": True})
     assert (twice.status_code, twice.json()["status"]) == (200, "already_quarantined")
     for name in sorted(holders):
-        told = inbox(story, name)
-        assert [item["kind"] for item in told] == ["hold", "inject"], name
-        assert CORRECTION in told[1]["body"]["prompt"]
+        received = inbox(story, name)
+        assert [item["kind"] for item in received] == ["hold", "inject"], name
+        assert CORRECTION in received[1]["body"]["prompt"]
     assert inbox(story, "stranger") == inbox(story, "clerk") == []
     story.say("held", "writer")
     held = people.get("/v1/holds").json()["items"]
@@ -243,23 +243,23 @@ def test_memory_is_shown_as_it_was_at_any_step_or_time(story: Story) -> None:
         assert answer.status_code == 200, answer.text
         return list(answer.json()["items"])
 
-    desk = story.sessions["desk"]
-    before = memory(session=desk, seq=story.seqs["source"] - 1)
+    harness = story.sessions["desk"]
+    before = memory(session=harness, seq=story.seqs["source"] - 1)
     assert before == []
-    then = memory(session=desk, step="source")
+    then = memory(session=harness, step="source")
     assert sorted(item["text"] for item in then) == [FALSE, "NVDA reports in USD"]
-    later = memory(session=desk, step="paraphrase")
+    later = memory(session=harness, step="paraphrase")
     (copy,) = [item for item in later if item["agent_id"] == "writer"]
     assert copy["source"]["agent_id"] == "researcher"
     at = fact_of(story, "source")["at"]
-    assert len(memory(session=desk, at=at)) == 2
+    assert len(memory(session=harness, at=at)) == 2
     planner = memory(agent="planner")
     assert {(item["held_by"], item["agent_id"]) for item in planner} == {
         ("added", "planner"),
         ("read", "writer"),
     }
     people.post(f"/v1/facts/{fact_of(story, 'source')['fact_id']}/false", json={})
-    flagged = {item["agent_id"]: item["marked_false"] is not None for item in memory(session=desk)}
+    flagged = {item["agent_id"]: item["marked_false"] is not None for item in memory(session=harness)}
     assert flagged["writer"] and not flagged["clerk"] and not flagged["auditor"]
     assert not any(item["marked_false"] for item in memory(agent="stranger"))
 

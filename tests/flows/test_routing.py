@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.flows.databases import ALONE, DATABASES, options_of
-from tests.flows.fleet import Json, ack, agent_of, inbox, named, say, told, until
+from tests.flows.fleet import Json, ack, agent_of, inbox, named, received, say, until
 from tests.flows.server import Server
 from tests.samples import envelope
 
@@ -74,13 +74,13 @@ def test_work_nobody_can_take_waits_and_goes_to_the_first_who_comes(either_serve
     sent = [
         say(server, named(), place)["sequence_number"] for place in (f"type:{kind}", late, f"type:{kind}")
     ]
-    assert len(told(server, "message_undeliverable", address=f"type:{kind}")) == 2
+    assert len(received(server, "message_undeliverable", address=f"type:{kind}")) == 2
     say(server, late, kind=kind)
     items = until(lambda: found if len(found := inbox(server, late)) == 3 else [])
     assert sorted(item["message"]["identity"]["recipient"] for item in items) == sorted(
         [late, f"type:{kind}", f"type:{kind}"]
     )
-    rerouted = told(server, "message_rerouted", to=late)
+    rerouted = received(server, "message_rerouted", to=late)
     assert sorted(event["body"]["message_sequence_number"] for event in rerouted) == sent
 
 
@@ -112,7 +112,7 @@ def test_an_operator_shifts_the_traffic_of_a_capability(either_server: Server) -
     assert min(halves.values()) >= 12
     routes = {item["capability"]: item for item in operator.get("/v1/routes").json()["items"]}
     assert routes[kind]["shares"] == {f"cluster:{kind}-w": 0.5, f"cluster:{kind}-e": 0.5}
-    assert len(told(server, "route_changed", capability=kind)) == 3
+    assert len(received(server, "route_changed", capability=kind)) == 3
     pages = server.http("viewer").get("/v1/capabilities").json()["items"]
     page = next(page for page in pages if page["capability"] == kind)
     assert page["weights"] and page["breaker"] == "closed"
@@ -180,11 +180,11 @@ def test_the_circuit_of_a_failing_capability_opens_probes_and_closes(brittle: Se
     assert state() == "closed"
     items = until(lambda: found if len(found := inbox(server, worker)) == 4 else [])
     rerouted = {
-        event["body"]["message_sequence_number"] for event in told(server, "message_rerouted", to=worker)
+        event["body"]["message_sequence_number"] for event in received(server, "message_rerouted", to=worker)
     }
     assert rerouted == set(parked) and seqs(items)[:2] == seqs(probed)
     for name in ("breaker_opened", "breaker_half_opened", "breaker_closed"):
-        assert len(told(server, name, capability=kind)) == 1
+        assert len(received(server, name, capability=kind)) == 1
 
 
 def test_a_circuit_opened_by_hand_stays_open_until_it_is_closed_by_hand(brittle: Server) -> None:
@@ -215,8 +215,8 @@ def test_the_edges_tell_rate_latency_and_what_is_blocked(either_server: Server) 
         for edge in server.http("viewer").get("/v1/edges").json()["items"]
         if edge["from"] == sender
     }
-    told_, parked = edges[worker], edges[f"type:{kind}"]
-    assert (told_["messages"], told_["messages_60s"], told_["unacknowledged"]) == (6, 6, 2)
-    assert told_["rate_per_s"] == 0.1 and told_["status"] == "Healthy"
-    assert 0 < told_["latency_p50_ms"] <= told_["latency_p95_ms"]
+    received_, parked = edges[worker], edges[f"type:{kind}"]
+    assert (received_["messages"], received_["messages_60s"], received_["unacknowledged"]) == (6, 6, 2)
+    assert received_["rate_per_s"] == 0.1 and received_["status"] == "Healthy"
+    assert 0 < received_["latency_p50_ms"] <= received_["latency_p95_ms"]
     assert (parked["status"], parked["unacknowledged"], parked["latency_p50_ms"]) == ("Blocked", 1, None)

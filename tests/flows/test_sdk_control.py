@@ -17,92 +17,92 @@ import pytest
 
 from observatory import AsyncAgent
 from observatory.sdk import Approval, Cancelled, Denied, Rejected, Step
-from tests.flows.sdk_desk import PATIENCE_S, Desk, Json, aside, until
+from tests.flows.sdk_harness import PATIENCE_S, Json, SdkHarness, aside, until
 from tests.flows.server import Server, clean_environment
 
 
 @pytest.fixture
-def desk(either_server: Server, tmp_path: Path) -> Iterator[Desk]:
-    one = Desk(either_server, tmp_path / "home")
+def harness(either_server: Server, tmp_path: Path) -> Iterator[SdkHarness]:
+    one = SdkHarness(either_server, tmp_path / "home")
     yield one
     for agent in one.agents:
         agent.close()
 
 
 @pytest.fixture
-def fresh_desk(fresh_server: Server, tmp_path: Path) -> Iterator[Desk]:
-    one = Desk(fresh_server, tmp_path / "home")
+def fresh_harness(fresh_server: Server, tmp_path: Path) -> Iterator[SdkHarness]:
+    one = SdkHarness(fresh_server, tmp_path / "home")
     yield one
     for agent in one.agents:
         agent.close()
 
 
 @pytest.mark.req(99, 133, 186, 187, 188, 195)
-def test_a_paused_agent_waits_at_its_next_step_and_goes_on_in_order(desk: Desk) -> None:
+def test_a_paused_agent_waits_at_its_next_step_and_goes_on_in_order(harness: SdkHarness) -> None:
     """S110: the pause is confirmed by the agent itself, and what it says afterwards keeps its order."""
-    agent = desk.agent()
+    agent = harness.agent()
     first = agent.step("step 0")
     first.answer(PATIENCE_S)
-    desk.do("pause", first.session_id)
+    harness.do("pause", first.session_id)
     until(lambda: agent.orders.is_held(first.session_id or ""))
-    until(lambda: not desk.inbox())  # acknowledged
+    until(lambda: not harness.inbox())  # acknowledged
     blocked = aside(lambda: [agent.step(f"step {n}") for n in range(1, 20)])
     elsewhere = agent.session().step("another session")
     assert elsewhere.answer(PATIENCE_S).state == "forwarded"
     assert not blocked.done()
-    assert desk.intents() == ["step 0", "another session"]
-    desk.do("unpause", first.session_id)
+    assert harness.intents() == ["step 0", "another session"]
+    harness.do("unpause", first.session_id)
     steps: list[Step] = blocked.result(PATIENCE_S)
     assert {step.answer(PATIENCE_S).state for step in steps} == {"forwarded"}
-    assert desk.intents() == ["step 0", "another session", *(f"step {n}" for n in range(1, 20))]
+    assert harness.intents() == ["step 0", "another session", *(f"step {n}" for n in range(1, 20))]
 
 
 @pytest.mark.req(188)
-def test_an_agent_started_while_it_is_paused_waits_too(desk: Desk) -> None:
+def test_an_agent_started_while_it_is_paused_waits_too(harness: SdkHarness) -> None:
     """S110: the gateway says so when the agent comes."""
     session_id = str(uuid.uuid4())
-    first = desk.agent()
+    first = harness.agent()
     first.session(session_id=session_id).step("before").answer(PATIENCE_S)
     first.close()
-    desk.do("pause", session_id)
-    second = desk.agent()
+    harness.do("pause", session_id)
+    second = harness.agent()
     blocked = aside(lambda: second.session(session_id=session_id).step("after"))
     with pytest.raises(TimeoutError):
         blocked.result(0.2)
-    assert desk.intents() == ["before"]
-    desk.do("unpause", session_id)
+    assert harness.intents() == ["before"]
+    harness.do("unpause", session_id)
     assert blocked.result(PATIENCE_S).answer(PATIENCE_S).state == "forwarded"
 
 
-def ask_for(desk: Desk, command: str, **body: Any) -> Approval:
-    agent = desk.agent()
+def ask_for(harness: SdkHarness, command: str, **body: Any) -> Approval:
+    agent = harness.agent()
     asked = aside(lambda: agent.ask("Deploy", tool_call="deploy", tool_input={"to": "production"}))
-    held = desk.held()
+    held = harness.held()
     assert not asked.done()
-    desk.do(command, held["session_id"], message_id=held["message_id"], **body)
+    harness.do(command, held["session_id"], message_id=held["message_id"], **body)
     answer: Approval = asked.result(PATIENCE_S)
     return answer
 
 
 @pytest.mark.req(99, 155, 180, 182)
-def test_an_approved_request_goes_on(desk: Desk) -> None:
+def test_an_approved_request_goes_on(harness: SdkHarness) -> None:
     """S112."""
-    approval = ask_for(desk, "approve", note="go ahead")
+    approval = ask_for(harness, "approve", note="go ahead")
     assert (approval.tool_call, approval.tool_input) == ("deploy", {"to": "production"})
     assert not approval.edited
     assert approval and approval.verdict == "approved" and approval.note == "go ahead" and approval.by
-    assert [item["state"] for item in desk.archived()] == ["forwarded"]
+    assert [item["state"] for item in harness.archived()] == ["forwarded"]
 
 
 @pytest.mark.req(181)
-def test_an_edited_request_goes_on_with_the_new_content(desk: Desk) -> None:
+def test_an_edited_request_goes_on_with_the_new_content(harness: SdkHarness) -> None:
     """S112."""
-    agent = desk.agent()
+    agent = harness.agent()
     asked = aside(lambda: agent.step("Mail all", tool_call="mail", tool_input="all", hitl_required=True))
-    held = desk.held()
-    new = desk.archived()[0]["message"]
+    held = harness.held()
+    new = harness.archived()[0]["message"]
     new["action"]["tool_input"] = '"only me"'
-    desk.do("edit", held["session_id"], message_id=held["message_id"], new_content=new)
+    harness.do("edit", held["session_id"], message_id=held["message_id"], new_content=new)
     step = asked.result(PATIENCE_S)
     assert step.verdict.verdict == "edited"
     assert step.verdict.content["action"]["tool_input"] == '"only me"'
@@ -111,30 +111,30 @@ def test_an_edited_request_goes_on_with_the_new_content(desk: Desk) -> None:
 
 
 @pytest.mark.req(99, 183)
-def test_a_rejected_request_is_denied_and_a_step_raises(desk: Desk) -> None:
+def test_a_rejected_request_is_denied_and_a_step_raises(harness: SdkHarness) -> None:
     """S112."""
-    approval = ask_for(desk, "reject", note="not on a Friday")
+    approval = ask_for(harness, "reject", note="not on a Friday")
     assert not approval and (approval.verdict, approval.note) == ("rejected", "not on a Friday")
-    agent = desk.agents[0]
+    agent = harness.agents[0]
     asked = aside(lambda: agent.session().step("Again", hitl_required=True))
-    held = desk.held()
-    desk.do("reject", held["session_id"], message_id=held["message_id"])
+    held = harness.held()
+    harness.do("reject", held["session_id"], message_id=held["message_id"])
     with pytest.raises(Denied, match="rejected"):
         asked.result(PATIENCE_S)
 
 
-def test_a_refusal_carries_the_gateways_explanation(fresh_desk: Desk) -> None:
+def test_a_refusal_carries_the_gateways_explanation(fresh_harness: SdkHarness) -> None:
     """S113: by a cap and by a rule, at a gate and after the fact."""
-    desk = fresh_desk
-    admin = desk.server.http("admin")
+    harness = fresh_harness
+    admin = harness.server.http("admin")
     cap = {"scope": "session", "target": "*", "hard": 5}
     assert admin.put("/v1/budgets", json=cap).status_code < 300
-    agent = desk.agent()
+    agent = harness.agent()
     with pytest.raises(Rejected) as caught:
         agent.step("Spend", cost=6).answer(PATIENCE_S)
     assert "was refused with 402: budget_exceeded: session:* hard 5" in str(caught.value)
     assert "may spend 5" in (caught.value.detail or "")
-    rule = {"effect": "deny", "match": {"sender": [desk.name]}}
+    rule = {"effect": "deny", "match": {"sender": [harness.name]}}
     assert (made := admin.post("/v1/policies", json=rule)).status_code < 300, made.text
     with pytest.raises(Denied, match="a rule of this tenant denies this message") as denied:
         agent.session().step("Deploy", hitl_required=True, timeout=PATIENCE_S)
@@ -142,12 +142,14 @@ def test_a_refusal_carries_the_gateways_explanation(fresh_desk: Desk) -> None:
 
 
 @pytest.mark.req(99)
-def test_a_gate_fails_closed_while_the_gateway_is_dead_and_telemetry_spools(fresh_desk: Desk) -> None:
+def test_a_gate_fails_closed_while_the_gateway_is_dead_and_telemetry_spools(
+    fresh_harness: SdkHarness,
+) -> None:
     """S113, S80."""
-    desk = fresh_desk
-    agent = desk.agent()
+    harness = fresh_harness
+    agent = harness.agent()
     agent.step("before").answer(PATIENCE_S)
-    desk.server.kill()
+    harness.server.kill()
     started = time.monotonic()
     with pytest.raises(Denied) as denied:
         agent.step("Deploy", hitl_required=True, timeout=0.5)
@@ -155,60 +157,60 @@ def test_a_gate_fails_closed_while_the_gateway_is_dead_and_telemetry_spools(fres
     assert not agent.ask("Deploy once more", timeout=0.5)
     assert time.monotonic() - started < PATIENCE_S
     later = agent.step("telemetry")
-    desk.server.start()
+    harness.server.start()
     assert later.answer(PATIENCE_S).state == "forwarded"  # not a child of a gate that is still open
-    assert desk.intents() == ["before", "Deploy", "Deploy once more", "telemetry"]
+    assert harness.intents() == ["before", "Deploy", "Deploy once more", "telemetry"]
 
 
 @pytest.mark.req(99, 182)
-def test_a_verdict_given_after_the_gateway_was_killed_still_arrives(fresh_desk: Desk) -> None:
+def test_a_verdict_given_after_the_gateway_was_killed_still_arrives(fresh_harness: SdkHarness) -> None:
     """S112, S114: the agent waits through the gateway's death."""
-    desk = fresh_desk
-    agent = desk.agent()
+    harness = fresh_harness
+    agent = harness.agent()
     asked = aside(lambda: agent.ask("Deploy"))
-    held = desk.held()
-    desk.server.restart(kill=True)
+    held = harness.held()
+    harness.server.restart(kill=True)
     assert not asked.done()
-    desk.do("approve", held["session_id"], message_id=held["message_id"])
+    harness.do("approve", held["session_id"], message_id=held["message_id"])
     assert asked.result(PATIENCE_S)
 
 
 @pytest.mark.req(133, 191, 192)
-def test_an_injected_prompt_arrives_with_the_next_context(desk: Desk) -> None:
+def test_an_injected_prompt_arrives_with_the_next_context(harness: SdkHarness) -> None:
     """S114."""
-    agent = desk.agent()
+    agent = harness.agent()
     with agent.session() as session:
         session.step("works").answer(PATIENCE_S)
-        desk.do("inject", session.session_id, prompt="Use euros")
+        harness.do("inject", session.session_id, prompt="Use euros")
         until(lambda: agent.orders._prompts)
-        assert [item["kind"] for item in desk.inbox()] == ["inject"]
+        assert [item["kind"] for item in harness.inbox()] == ["inject"]
         assert session.context([]) == [{"role": "user", "content": "Use euros"}]
-        until(lambda: not desk.inbox())
+        until(lambda: not harness.inbox())
         assert session.prompts() == []
 
 
 @pytest.mark.req(99)
-def test_cancel_wakes_and_raises(desk: Desk) -> None:
+def test_cancel_wakes_and_raises(harness: SdkHarness) -> None:
     """S111."""
-    agent = desk.agent()
+    agent = harness.agent()
     first = agent.step("works")
     first.answer(PATIENCE_S)
-    desk.do("pause", first.session_id)
+    harness.do("pause", first.session_id)
     until(lambda: agent.orders.is_held(first.session_id or ""))
     blocked = aside(lambda: agent.step("goes on"))
-    desk.do("cancel", first.session_id, note="wrong client")
+    harness.do("cancel", first.session_id, note="wrong client")
     with pytest.raises(Cancelled, match="wrong client"):
         blocked.result(PATIENCE_S)
     with pytest.raises(Cancelled):
         agent.step("goes on all the same")
 
 
-def test_the_kill_switch_stops_an_agent_and_releases_it(desk: Desk) -> None:
+def test_the_kill_switch_stops_an_agent_and_releases_it(harness: SdkHarness) -> None:
     """S110."""
     kind = f"kind-{uuid.uuid4().hex[:8]}"
-    agent = desk.agent(agent_type=kind)
+    agent = harness.agent(agent_type=kind)
     agent.step("works").answer(PATIENCE_S)
-    admin = desk.server.http("admin")
+    admin = harness.server.http("admin")
     armed = admin.post("/v1/kill-switch", json={"scope": "class", "target": kind, "reason": "a drill"}).json()
     path = f"/v1/kill-switch/{armed['kill_id']}"
     second = admin.post(f"{path}/confirm", json={"token": armed["token"]}).json()
@@ -222,11 +224,11 @@ def test_the_kill_switch_stops_an_agent_and_releases_it(desk: Desk) -> None:
 
 
 @pytest.mark.req(504)
-def test_a_reply_has_the_message_that_triggered_it_as_parent(desk: Desk) -> None:
+def test_a_reply_has_the_message_that_triggered_it_as_parent(harness: SdkHarness) -> None:
     """S115: trace, session and parent cross from agent to agent."""
     other = f"planner-{uuid.uuid4().hex[:8]}"
-    worker, planner = desk.agent(), desk.agent(other)
-    sent = planner.session().step("Check the figures", recipient=desk.name)
+    worker, planner = harness.agent(), harness.agent(other)
+    sent = planner.session().step("Check the figures", recipient=harness.name)
     sent.answer(PATIENCE_S)
     (received,) = worker.messages(PATIENCE_S)
     assert received.text == "Check the figures"
@@ -237,16 +239,16 @@ def test_a_reply_has_the_message_that_triggered_it_as_parent(desk: Desk) -> None
     assert reply.session_id == sent.session_id
     assert reply.traceparent and received.traceparent
     assert reply.traceparent.split("-")[1] == received.traceparent.split("-")[1]
-    (archived,) = desk.archived()
+    (archived,) = harness.archived()
     assert archived["parents"] == [sent.step_id]
 
 
-def test_a_decision_is_taken_by_its_owner_and_confirmed(desk: Desk) -> None:
+def test_a_decision_is_taken_by_its_owner_and_confirmed(harness: SdkHarness) -> None:
     """S117."""
-    admin = desk.server.http("admin")
+    admin = harness.server.http("admin")
     user = admin.post("/v1/users", json={"name": f"owner-{uuid.uuid4().hex}", "role": "approver"}).json()
     key = admin.post("/v1/keys", json={"role": "approver", "user_id": user["user_id"]}).json()["key"]
-    agent = desk.agent()
+    agent = harness.agent()
     agent.register(owner=user["user_id"], capabilities=["ship"])
     wait = {"option_id": "wait", "label": "Wait", "risk_level": "low"}
     asked = aside(lambda: agent.decide("Ship?", ["ship", wait], deadline=600, default="wait"))
@@ -269,24 +271,24 @@ def test_a_decision_is_taken_by_its_owner_and_confirmed(desk: Desk) -> None:
     assert admin.get(f"/v1/decisions/{decision_id}").json()["state"] == "succeeded"
 
 
-def test_instructions_and_heartbeats_reach_the_other_side(desk: Desk) -> None:
+def test_instructions_and_heartbeats_reach_the_other_side(harness: SdkHarness) -> None:
     """S116, S118."""
     kind = f"kind-{uuid.uuid4().hex[:8]}"
-    agent = desk.agent(agent_type=kind)
+    agent = harness.agent(agent_type=kind)
     agent.step("works").answer(PATIENCE_S)
-    admin = desk.server.http("admin")
+    admin = harness.server.http("admin")
     assert admin.put(f"/v1/instructions/{kind}", json={"text": "Be kind"}).status_code == 201
     until(lambda: agent.instructions == "Be kind")
     agent.heartbeat("busy", task="Reading", progress=40)
 
     def known() -> Json:
-        return dict(admin.get(f"/v1/agents/{desk.name}").json())
+        return dict(admin.get(f"/v1/agents/{harness.name}").json())
 
     until(lambda: known()["status"] == "busy")
     assert known()["liveness"] == "healthy" and known()["task"]["progress_pct"] == 40
 
 
-def test_without_websockets_the_inbox_is_polled(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_websockets_the_inbox_is_polled(harness: SdkHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """S114: the same orders by the other way."""
     from websockets.exceptions import InvalidUpgrade
 
@@ -294,13 +296,13 @@ def test_without_websockets_the_inbox_is_polled(desk: Desk, monkeypatch: pytest.
         raise InvalidUpgrade("Upgrade", "blocked by a proxy")
 
     monkeypatch.setattr("websockets.asyncio.client.connect", refuse)
-    assert ask_for(desk, "approve")
-    agent = desk.agents[0]
+    assert ask_for(harness, "approve")
+    agent = harness.agents[0]
     agent.step("works").answer(PATIENCE_S)
     session_id = agent.step("works on").session_id
-    desk.do("pause", session_id)
+    harness.do("pause", session_id)
     until(lambda: agent.orders.is_held(session_id or ""))
-    desk.do("unpause", session_id)
+    harness.do("unpause", session_id)
     assert agent.step("done").answer(PATIENCE_S).accepted
 
 
@@ -316,36 +318,36 @@ sys.stdin.readline()
 """
 
 
-def test_a_killed_agent_gets_again_what_it_had_not_dealt_with(desk: Desk) -> None:
+def test_a_killed_agent_gets_again_what_it_had_not_dealt_with(harness: SdkHarness) -> None:
     """S114: kill -9 between hearing and acknowledging loses nothing."""
     session_id = str(uuid.uuid4())
-    planner = desk.agent(f"planner-{uuid.uuid4().hex[:8]}")
+    planner = harness.agent(f"planner-{uuid.uuid4().hex[:8]}")
     environment = clean_environment(
-        OBSERVATORY_URL=desk.server.url,
-        OBSERVATORY_KEY=desk.server.key("agent"),
-        OBSERVATORY_DATA=str(desk.home),
+        OBSERVATORY_URL=harness.server.url,
+        OBSERVATORY_KEY=harness.server.key("agent"),
+        OBSERVATORY_DATA=str(harness.home),
     )
-    command = [sys.executable, "-c", LIVES, desk.name, session_id]
+    command = [sys.executable, "-c", LIVES, harness.name, session_id]
     with subprocess.Popen(
         command, env=os.environ | environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
-        until(desk.archived)
-        planner.session(session_id=session_id).step("Check this", recipient=desk.name).answer(PATIENCE_S)
+        until(harness.archived)
+        planner.session(session_id=session_id).step("Check this", recipient=harness.name).answer(PATIENCE_S)
         assert process.stdout.readline() == b"Check this\n"
-        desk.do("inject", session_id, prompt="Use euros")
+        harness.do("inject", session_id, prompt="Use euros")
         assert process.stdout.readline() == b"True\n"
         process.send_signal(signal.SIGKILL)
-    assert {item["kind"] for item in desk.inbox()} >= {"message", "inject"}
-    heir = desk.agent()
+    assert {item["kind"] for item in harness.inbox()} >= {"message", "inject"}
+    heir = harness.agent()
     assert [one.text for one in heir.messages(PATIENCE_S)] == ["Check this"]
     until(lambda: heir.orders._prompts)
     assert [prompt.text for prompt in heir.prompts()] == ["Use euros"]
-    until(lambda: not desk.inbox())
+    until(lambda: not harness.inbox())
 
 
 @pytest.mark.req(99, 133)
-def test_async_agents_are_controlled_by_the_same_words(desk: Desk) -> None:
+def test_async_agents_are_controlled_by_the_same_words(harness: SdkHarness) -> None:
     """S110-S114, S117: and their loop never stands still."""
 
     async def live() -> None:
@@ -358,10 +360,10 @@ def test_async_agents_are_controlled_by_the_same_words(desk: Desk) -> None:
                 ticks += 1
 
         async def do(command: str, **body: Any) -> None:
-            await asyncio.to_thread(desk.do, command, session.session_id, **body)
+            await asyncio.to_thread(harness.do, command, session.session_id, **body)
 
         ticking = asyncio.create_task(tick())
-        async with AsyncAgent(desk.name, **desk.door()) as agent:
+        async with AsyncAgent(harness.name, **harness.credentials()) as agent:
             assert await agent.listen(PATIENCE_S)
             async with agent.session() as session:
                 await (await session.step("works")).answer(PATIENCE_S)
@@ -375,11 +377,11 @@ def test_async_agents_are_controlled_by_the_same_words(desk: Desk) -> None:
                 await (await blocked).answer(PATIENCE_S)
 
                 asked = asyncio.create_task(agent.ask("Deploy", tool_call="deploy"))
-                held = await asyncio.to_thread(desk.held)
+                held = await asyncio.to_thread(harness.held)
                 await do("approve", message_id=held["message_id"])
                 assert await asked
                 refused = asyncio.create_task(session.step("Deploy again", hitl_required=True))
-                held = await asyncio.to_thread(desk.held)
+                held = await asyncio.to_thread(harness.held)
                 await do("reject", message_id=held["message_id"], note="enough")
                 with pytest.raises(Denied, match="enough"):
                     await refused

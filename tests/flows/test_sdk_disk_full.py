@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.flows.led import Led, plain_node, plain_python
-from tests.flows.sdk_desk import Desk, Json, until
+from tests.flows.sdk_harness import Json, SdkHarness, until
 from tests.flows.server import Server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="prlimit and /proc are Linux's")
@@ -43,10 +43,10 @@ def descriptors(agent: Led) -> int:
 def test_on_a_full_disk_nothing_leaks_or_slows_and_none_of_1000_steps_is_lost_s1081(
     language: str, fresh_server: Server, tmp_path: Path
 ) -> None:
-    start: Callable[[Desk, dict[str, float]], Led]
+    start: Callable[[SdkHarness, dict[str, float]], Led]
     start, folder = LANGUAGES[language]
-    desk = Desk(fresh_server, tmp_path / "agent")
-    agent = start(desk, {"max_queue": QUEUE})
+    harness = SdkHarness(fresh_server, tmp_path / "agent")
+    agent = start(harness, {"max_queue": QUEUE})
     try:
         agent.steps(0, 100)
         assert agent.flush()
@@ -62,12 +62,12 @@ def test_on_a_full_disk_nothing_leaks_or_slows_and_none_of_1000_steps_is_lost_s1
         assert agent.lost() == 2000, "counted: no room in memory and none on disk"
         assert agent.in_memory() == QUEUE
         assert descriptors(agent) <= before + 2
-        assert os.listdir(desk.home / folder) == []
+        assert os.listdir(harness.home / folder) == []
 
         fresh_server.start()
         assert agent.flush()
         assert agent.lost() == 2000
-        assert desk.archived()[0]["message"]["cognition"]["intent"] == "step 0"
+        assert harness.archived()[0]["message"]["cognition"]["intent"] == "step 0"
         fresh_server.kill()
         agent.steps(1100, 1300)
         free_disk(agent)
@@ -75,12 +75,12 @@ def test_on_a_full_disk_nothing_leaks_or_slows_and_none_of_1000_steps_is_lost_s1
     finally:
         agent.kill()
     fresh_server.start()
-    heir = start(desk, {})
+    heir = start(harness, {})
     assert heir.flush()
     heir.kill()
     got: list[str] = []
     for after in (0, QUEUE):
-        query: Json = {"agent_id": desk.name, "after": after, "limit": 1000}
-        items = desk.server.http("admin").get("/v1/messages", params=query).json()["items"]
+        query: Json = {"agent_id": harness.name, "after": after, "limit": 1000}
+        items = harness.server.http("admin").get("/v1/messages", params=query).json()["items"]
         got += [item["message"]["cognition"]["intent"] for item in items]
     assert list(dict.fromkeys(got)) == [f"step {n}" for n in range(1300)]

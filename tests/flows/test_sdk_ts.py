@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from tests.flows.node_agent import NodeAgent, Thrown
-from tests.flows.sdk_desk import PATIENCE_S, Desk, Json, until
+from tests.flows.sdk_harness import PATIENCE_S, Json, SdkHarness, until
 from tests.flows.server import Server
 
 SETTLED = "{timeout_s: 30}"
@@ -20,17 +20,19 @@ Start = Callable[..., NodeAgent]
 
 
 @pytest.fixture
-def desk(server: Server, tmp_path: Path) -> Desk:
-    return Desk(server, tmp_path / "home")
+def harness(server: Server, tmp_path: Path) -> SdkHarness:
+    return SdkHarness(server, tmp_path / "home")
 
 
 @pytest.fixture
-def node(desk: Desk) -> Iterator[Start]:
+def node(harness: SdkHarness) -> Iterator[Start]:
     """A Node process with an agent that listens."""
     with ExitStack() as ending:
 
         def start(name: str | None = None, **options: Any) -> NodeAgent:
-            made = ending.enter_context(NodeAgent(desk.server, name or desk.name, desk.home, **options))
+            made = ending.enter_context(
+                NodeAgent(harness.server, name or harness.name, harness.home, **options)
+            )
             assert made.run(f"return await agent.listen({SETTLED})")
             return made
 
@@ -38,10 +40,12 @@ def node(desk: Desk) -> Iterator[Start]:
 
 
 @pytest.mark.req(50, 107)
-def test_steps_are_archived_with_their_parents_and_valid_by_the_schema_s910(desk: Desk, node: Start) -> None:
+def test_steps_are_archived_with_their_parents_and_valid_by_the_schema_s910(
+    harness: SdkHarness, node: Start
+) -> None:
     """S910: said without awaiting, in order; forks, a join, a tool, a handoff, an ambient session."""
     agent = node(model="m-1")
-    told = agent.run(f"""
+    received = agent.run(f"""
         const asked = {{tool_call: "search", tool_input: {{q: "x"}}}};
         agent.step("Look it up", {{...asked, cost: 0.1, reasoning_chain: "one"}});
         agent.step("Write it down", {{status: "pending", cost: 0.2}});
@@ -57,12 +61,12 @@ def test_steps_are_archived_with_their_parents_and_valid_by_the_schema_s910(desk
         here.s = s.session_id;
         return [await agent.flush({SETTLED}), s.session_id];
     """)
-    items = {item["message"]["cognition"]["intent"]: item for item in desk.archived()}
-    assert told[0] and list(items) == [
+    items = {item["message"]["cognition"]["intent"]: item for item in harness.archived()}
+    assert received[0] and list(items) == [
         *("Look it up", "Write it down", "Plan", "Figures", "Quotes", "Merge", "Call sum", "Call fail"),
         *("Inside", "Elsewhere"),
     ]
-    schema = desk.server.http("nobody").get("/schemas/decision_log.json").json()
+    schema = harness.server.http("nobody").get("/schemas/decision_log.json").json()
     for item in items.values():
         jsonschema.validate(item["message"], schema, jsonschema.Draft202012Validator)
     step = {intent: item["step_id"] for intent, item in items.items()}
@@ -72,7 +76,7 @@ def test_steps_are_archived_with_their_parents_and_valid_by_the_schema_s910(desk
     assert parents["Figures"] == [step["Plan"]] == parents["Quotes"]
     assert parents["Merge"] == [step["Figures"], step["Quotes"]]
     assert parents["Inside"] == [step["Call fail"]] and parents["Elsewhere"] == [step["Inside"]]
-    assert {items[name]["session_id"] for name in ("Plan", "Merge", "Inside", "Elsewhere")} == {told[1]}
+    assert {items[name]["session_id"] for name in ("Plan", "Merge", "Inside", "Elsewhere")} == {received[1]}
     first, second = (items[name]["message"] for name in ("Look it up", "Write it down"))
     assert first["action"]["tool_input"] == '{"q":"x"}' and first["cognition"]["reasoning_chain"] == ["one"]
     assert second["state_delta"]["cumulative_session_cost"] == 0.3
@@ -82,16 +86,18 @@ def test_steps_are_archived_with_their_parents_and_valid_by_the_schema_s910(desk
 
 
 @pytest.mark.req(99, 133, 186, 187, 188, 195)
-def test_a_paused_agent_waits_at_its_next_step_and_goes_on_in_order_s911(desk: Desk, node: Start) -> None:
+def test_a_paused_agent_waits_at_its_next_step_and_goes_on_in_order_s911(
+    harness: SdkHarness, node: Start
+) -> None:
     """S911: also one that starts while it is paused; other sessions go on; so does its event loop."""
     agent = node()
     session_id = agent.run(
         f"const s = await agent.step('step 0'); await s.answer({SETTLED}); return s.session_id"
     )
     held = f"return agent.orders.isHeld('{session_id}')"
-    desk.do("pause", session_id)
+    harness.do("pause", session_id)
     until(lambda: agent.run(held))
-    until(lambda: not desk.inbox())  # acknowledged
+    until(lambda: not harness.inbox())  # acknowledged
     blocked = agent.aside(f"""
         const steps = await Promise.all(Array.from({{length: 19}}, (_, n) => agent.step(`step ${{n + 1}}`)));
         const answers = await Promise.all(steps.map((step) => step.answer({SETTLED})));
@@ -104,19 +110,19 @@ def test_a_paused_agent_waits_at_its_next_step_and_goes_on_in_order_s911(desk: D
     started = late.aside(f"const s = await {there}.step('late'); await s.answer({SETTLED})")
     assert late.run(held)
     assert not blocked.done() and not started.done()
-    assert desk.intents() == ["step 0", "another session"]
-    desk.do("unpause", session_id)
+    assert harness.intents() == ["step 0", "another session"]
+    harness.do("unpause", session_id)
     assert blocked.result(PATIENCE_S) == ["forwarded"]
     started.result(PATIENCE_S)
-    assert [intent for intent in desk.intents() if intent != "late"] == [
+    assert [intent for intent in harness.intents() if intent != "late"] == [
         *("step 0", "another session"),
         *(f"step {n}" for n in range(1, 20)),
     ]
 
 
-def test_the_kill_switch_stops_an_agent_and_releases_it_s911(desk: Desk, node: Start) -> None:
+def test_the_kill_switch_stops_an_agent_and_releases_it_s911(harness: SdkHarness, node: Start) -> None:
     """S911: in every session, until it is released."""
-    kind, admin = f"kind-{uuid.uuid4().hex[:8]}", desk.server.http("admin")
+    kind, admin = f"kind-{uuid.uuid4().hex[:8]}", harness.server.http("admin")
     agent = node(agent_type=kind)
     agent.run(f"await (await agent.step('works')).answer({SETTLED})")
     armed = admin.post("/v1/kill-switch", json={"scope": "class", "target": kind, "reason": "a drill"}).json()
@@ -134,20 +140,20 @@ ASK = "return await agent.session().ask('Deploy', {tool_call: 'deploy', tool_inp
 
 
 @pytest.mark.req(99, 155, 180, 181, 182, 183)
-def test_asking_gives_what_was_approved_and_a_no_is_thrown_s912(desk: Desk, node: Start) -> None:
+def test_asking_gives_what_was_approved_and_a_no_is_thrown_s912(harness: SdkHarness, node: Start) -> None:
     """S912: approved, edited, rejected, expired, refused by a rule, out of patience, aborted."""
     agent = node()
 
     def answered(command: str, **body: Any) -> Any:
         asked = agent.aside(ASK)
-        held = desk.held()
+        held = harness.held()
         assert not asked.done()
         if "new_content" in body:
-            content = next(i["message"] for i in desk.archived() if i["message_id"] == held["message_id"])
+            content = next(i["message"] for i in harness.archived() if i["message_id"] == held["message_id"])
             content["action"]["tool_input"] = body["new_content"]
             body["new_content"] = content
-        desk.do(command, held["session_id"], message_id=held["message_id"], **body)
-        until(lambda: not desk.holds())
+        harness.do(command, held["session_id"], message_id=held["message_id"], **body)
+        until(lambda: not harness.holds())
         return asked.result(PATIENCE_S)
 
     approved = answered("approve", note="go ahead")
@@ -167,7 +173,7 @@ def test_asking_gives_what_was_approved_and_a_no_is_thrown_s912(desk: Desk, node
         agent.run("await agent.session().ask('Never mind', {signal: AbortSignal.timeout(100)})")
     assert no.value.name == "TimeoutError"
 
-    admin, mine = desk.server.http("admin"), {"sender": [desk.name]}
+    admin, mine = harness.server.http("admin"), {"sender": [harness.name]}
     expiring = {"effect": "hold", "match": mine | {"tool": ["burn"]}, "deadline_s": 1}
     denying = {"effect": "deny", "match": mine | {"tool": ["shred"]}}
     for rule in (expiring, denying):
@@ -182,73 +188,73 @@ def test_asking_gives_what_was_approved_and_a_no_is_thrown_s912(desk: Desk, node
     assert no.value.reason == "expired"
 
 
-def test_a_permission_is_asked_of_the_rules_and_a_no_is_thrown_s913(desk: Desk, node: Start) -> None:
+def test_a_permission_is_asked_of_the_rules_and_a_no_is_thrown_s913(harness: SdkHarness, node: Start) -> None:
     """S913: at once when nothing holds it; by a person's word, and as edited, when a rule does."""
     agent = node()
     free = agent.run("return await agent.permit('Read', {tool_call: 'read', tool_input: {page: 1}})")
     assert (free["verdict"], free["tool_input"]) == ("not_required", {"page": 1})
-    rule = {"effect": "hold", "match": {"sender": [desk.name], "tool": ["pay"]}}
-    assert desk.server.http("admin").post("/v1/policies", json=rule).status_code < 300
+    rule = {"effect": "hold", "match": {"sender": [harness.name], "tool": ["pay"]}}
+    assert harness.server.http("admin").post("/v1/policies", json=rule).status_code < 300
     asked = agent.aside("return await agent.permit('Pay', {tool_call: 'pay', tool_input: {amount: 98000}})")
-    held = desk.held()
-    content = next(i["message"] for i in desk.archived() if i["message_id"] == held["message_id"])
+    held = harness.held()
+    content = next(i["message"] for i in harness.archived() if i["message_id"] == held["message_id"])
     content["action"]["tool_input"] = '{"amount":9800}'
-    desk.do("edit", held["session_id"], message_id=held["message_id"], new_content=content)
+    harness.do("edit", held["session_id"], message_id=held["message_id"], new_content=content)
     assert asked.result(PATIENCE_S)["tool_input"] == {"amount": 9800}
     needed = agent.aside("return await agent.permit('Tell all', {tool_call: 'tell', needs_approval: true})")
-    held = desk.held()
-    desk.do("reject", held["session_id"], message_id=held["message_id"])
+    held = harness.held()
+    harness.do("reject", held["session_id"], message_id=held["message_id"])
     with pytest.raises(Thrown, match="denied: rejected"):
         needed.result(PATIENCE_S)
-    shut_out = NodeAgent(desk.server, desk.name, desk.home, key="obs_wrong", control=False)
+    shut_out = NodeAgent(harness.server, harness.name, harness.home, key="obs_wrong", control=False)
     with shut_out, pytest.raises(Thrown) as no:
         shut_out.run("return await agent.permit('Read', {tool_call: 'read'})")
     assert (no.value.name, no.value.reason) == ("Denied", "not_admitted")
 
 
 @pytest.mark.req(99)
-def test_cancel_wakes_and_throws_and_the_last_word_passes_s914(desk: Desk, node: Start) -> None:
+def test_cancel_wakes_and_throws_and_the_last_word_passes_s914(harness: SdkHarness, node: Start) -> None:
     """S914: a promise nobody listens to does not end the process."""
     agent = node()
     session_id = agent.run(
         f"const s = await agent.step('works'); await s.answer({SETTLED}); return s.session_id"
     )
-    desk.do("pause", session_id)
+    harness.do("pause", session_id)
     until(lambda: agent.run(f"return agent.orders.isHeld('{session_id}')"))
     blocked = agent.aside("agent.step('unheard'); await agent.step('goes on')")
-    desk.do("cancel", session_id, note="wrong client")
+    harness.do("cancel", session_id, note="wrong client")
     with pytest.raises(Thrown, match="wrong client") as ended:
         blocked.result(PATIENCE_S)
     assert ended.value.name == "Cancelled"
     with pytest.raises(Thrown, match="Cancelled"):
         agent.run("await agent.step('goes on all the same')")
-    desk.do("unpause", session_id)
+    harness.do("unpause", session_id)
     until(lambda: not agent.run(f"return agent.orders.isInForce('{session_id}')"))
     agent.run(f"await (await agent.step('last word', {{terminal: true}})).answer({SETTLED})")
-    assert desk.intents() == ["works", "last word"]
+    assert harness.intents() == ["works", "last word"]
 
 
 @pytest.mark.req(99, 133, 191, 192, 504)
 def test_what_an_agent_had_not_dealt_with_when_it_was_killed_comes_again_s915(
-    desk: Desk, node: Start
+    harness: SdkHarness, node: Start
 ) -> None:
     """S915: prompts and messages; a reply has the message that triggered it as parent, and its trace."""
     planner = node(f"planner-{uuid.uuid4().hex[:8]}")
-    killed = NodeAgent(desk.server, desk.name, desk.home)
+    killed = NodeAgent(harness.server, harness.name, harness.home)
     session_id = killed.run(
         f"const s = await agent.step('works'); await s.answer({SETTLED}); return s.session_id"
     )
     sent = planner.run(f"""
-        const s = await agent.session().step("Check this", {{recipient: "{desk.name}"}});
+        const s = await agent.session().step("Check this", {{recipient: "{harness.name}"}});
         await s.answer({SETTLED});
         return [s.step_id, s.session_id];
     """)
     taken = f"here.all = agent.incoming({SETTLED}); return (await here.all.next()).value.text"
     assert killed.run(taken) == "Check this"
-    desk.do("inject", session_id, prompt="Use euros")
+    harness.do("inject", session_id, prompt="Use euros")
     until(lambda: killed.run("return agent.orders.hasPrompts"))
     killed.kill()
-    assert {item["kind"] for item in desk.inbox()} == {"message", "inject"}
+    assert {item["kind"] for item in harness.inbox()} == {"message", "inject"}
 
     heir = node()
     reply = heir.run(f"""
@@ -262,11 +268,11 @@ def test_what_an_agent_had_not_dealt_with_when_it_was_killed_comes_again_s915(
     until(lambda: heir.run("return agent.orders.hasPrompts"))
     in_session = f"agent.session({{session_id: '{session_id}'}})"
     assert heir.run(f"return {in_session}.context([])") == [{"role": "user", "content": "Use euros"}]
-    until(lambda: not desk.inbox())
+    until(lambda: not harness.inbox())
     assert heir.run(f"return {in_session}.prompts()") == []
     (answer,) = planner.run(f"return await agent.messages({SETTLED})")
     assert answer["session_id"] == sent[1] and answer["traceparent"].split("-")[1] == reply.split("-")[1]
-    assert next(i["parents"] for i in desk.archived() if i["session_id"] == sent[1]) == [sent[0]]
+    assert next(i["parents"] for i in harness.archived() if i["session_id"] == sent[1]) == [sent[0]]
 
 
 ODD = """
@@ -281,23 +287,23 @@ ODD = """
 
 
 def test_a_step_never_throws_for_what_it_was_told_and_a_refusal_names_every_fault_s918(
-    desk: Desk, node: Start
+    harness: SdkHarness, node: Start
 ) -> None:
     """S918: big integers, circles, throwing getters, lone surrogates, names that are not ours."""
     agent = node()
-    told = agent.run(
+    received = agent.run(
         f"{ODD} return [inputs.length, await agent.flush({SETTLED}), agent.rejections.map(String)]"
     )
-    assert told[1:] == [True, []]
-    written = [item["message"]["action"].get("tool_input") for item in desk.archived()]
-    assert len(written) == told[0] and written[:3] == [
+    assert received[1:] == [True, []]
+    written = [item["message"]["action"].get("tool_input") for item in harness.archived()]
+    assert len(written) == received[0] and written[:3] == [
         "1",
         '"1208925819614629174706176"',
         '{"name":"a","self":"[circular]"}',
     ]
     assert written[4] == '{"bad":"[unreadable]"}'
     assert written[5:8] == ['{"k":1}', "[1]", '"[3 bytes]"'] and written[-1] is None
-    assert {item["message"]["state_delta"]["tokens_consumed"] for item in desk.archived()} == {5}
+    assert {item["message"]["state_delta"]["tokens_consumed"] for item in harness.archived()} == {5}
 
     with pytest.raises(Thrown, match=r"422.*cognition\.confidence_score") as refused:
         agent.run(f"""
@@ -311,14 +317,14 @@ def test_a_step_never_throws_for_what_it_was_told_and_a_refusal_names_every_faul
     assert "was refused with 4" in agent.run("return here.odd")
     assert len(agent.run("return agent.rejections.map(String)")) == 2
     assert any("does not know hint" in text for _, text in agent.run("return logged"))
-    assert desk.intents()[-1] == "Sure"
+    assert harness.intents()[-1] == "Sure"
 
 
 def test_a_decision_thoughts_instructions_and_a_pulse_reach_the_other_side_s921(
-    desk: Desk, node: Start
+    harness: SdkHarness, node: Start
 ) -> None:
     """S921: decide and confirm, think and proof, register, heartbeat, instructions, remind."""
-    admin, kind = desk.server.http("admin"), f"kind-{uuid.uuid4().hex[:8]}"
+    admin, kind = harness.server.http("admin"), f"kind-{uuid.uuid4().hex[:8]}"
     user = admin.post("/v1/users", json={"name": f"owner-{uuid.uuid4().hex}", "role": "approver"}).json()
     key = admin.post("/v1/keys", json={"role": "approver", "user_id": user["user_id"]}).json()["key"]
     agent = node(agent_type=kind)
@@ -359,7 +365,7 @@ def test_a_decision_thoughts_instructions_and_a_pulse_reach_the_other_side_s921(
         });
         return [proof.session_id, proof.root];
     """)
-    seen = desk.server.http("viewer").get(f"/v1/sessions/{proved[0]}/thoughts").json()
+    seen = harness.server.http("viewer").get(f"/v1/sessions/{proved[0]}/thoughts").json()
     assert [item["type"] for item in seen["items"]] == ["plan", "decision", "reflection"]
     assert proved[1].startswith("sha256:")
     with pytest.raises(Thrown, match=r"Rejected.*schema_violation"):
@@ -370,7 +376,7 @@ def test_a_decision_thoughts_instructions_and_a_pulse_reach_the_other_side_s921(
     agent.run("agent.heartbeat('busy', {task: 'Reading', progress: 40})")
 
     def known() -> Json:
-        return dict(admin.get(f"/v1/agents/{desk.name}").json())
+        return dict(admin.get(f"/v1/agents/{harness.name}").json())
 
     until(lambda: known()["status"] == "busy")
     assert known()["task"]["progress_pct"] == 40
@@ -383,18 +389,18 @@ def test_a_decision_thoughts_instructions_and_a_pulse_reach_the_other_side_s921(
     assert reminded == [True, {"check": "deploy"}, True]
 
 
-def test_without_websockets_the_inbox_is_polled_s915(desk: Desk, node: Start) -> None:
+def test_without_websockets_the_inbox_is_polled_s915(harness: SdkHarness, node: Start) -> None:
     """S915: the same orders by the other way."""
-    with NodeAgent(desk.server, desk.name, desk.home) as agent:
+    with NodeAgent(harness.server, harness.name, harness.home) as agent:
         agent.run("delete globalThis.WebSocket")
         session_id = agent.run(
             f"const s = await agent.step('works'); await s.answer({SETTLED}); return s.session_id"
         )
         assert agent.run(f"return await agent.listen({SETTLED})")
-        desk.do("pause", session_id)
+        harness.do("pause", session_id)
         until(lambda: agent.run(f"return agent.orders.isHeld('{session_id}')"))
         blocked = agent.aside(f"return (await (await agent.step('done')).answer({SETTLED})).state")
-        desk.do("unpause", session_id)
+        harness.do("unpause", session_id)
         assert blocked.result(PATIENCE_S) == "forwarded"
-        until(lambda: not desk.inbox())
+        until(lambda: not harness.inbox())
         assert agent.run("return await agent.close()")

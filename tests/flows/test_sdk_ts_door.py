@@ -24,9 +24,9 @@ def test_the_key_is_found_as_in_python_and_never_sent_to_a_stranger_s922(
             "{data: '/nowhere', key: 'obs_x'}": "A key but no gateway",
             f"{{data: '{server.folder}', url: 'http://other.example'}}": "No key for http://other.example",
             "{url: 'ftp://x', key: 'obs_x'}": "is not a gateway's address",
-            "{url: 'http://me:secret@x', key: 'obs_x'}": "holds no user and no password",
+            "{url: 'http://me:secret@x', key: 'obs_x'}": "must not contain a user or a password",
         }
         for options, sentence in cases.items():
-            with pytest.raises(Thrown, match="NotConfigured") as told:
+            with pytest.raises(Thrown, match="NotConfigured") as received:
                 agent.run(f"new sdk.Agent('lost-1', {options})")
-            assert sentence in str(told.value) and "secret" not in str(told.value)
+            assert sentence in str(received.value) and "secret" not in str(received.value)

@@ -75,12 +75,16 @@ def test_words_meaning_and_filters_find_what_was_archived_s270(either_tenant: Se
     assert steps(find(either_tenant, "since:1h until:30min")) == []
     assert steps(find(either_tenant, "confidence:<0.1")) == []
     assert set(steps(find(either_tenant, ""))) == {"refund", "ship", "pod"}
-    told = {
+    received = {
         name: {one["value"]: one["count"] for one in found}
         for name, found in exact_facets(either_tenant).items()
     }
-    assert told["agent"] == {"ada": 1, "bob": 2} and told["session"] == {session: 3}
-    assert told["type"] == {"decision_log": 3} and told["status"]["failure"] == 1 and told["tool"]["crm"] == 1
+    assert received["agent"] == {"ada": 1, "bob": 2} and received["session"] == {session: 3}
+    assert (
+        received["type"] == {"decision_log": 3}
+        and received["status"]["failure"] == 1
+        and received["tool"]["crm"] == 1
+    )
 
 
 def exact_facets(server: Server) -> Json:
@@ -248,7 +252,7 @@ def test_the_terminal_finds_and_quotes_s282(either_tenant: Server) -> None:
     settled(either_tenant)
     shown = terminal(either_tenant, "search", "capybara status:success colour:red")
     assert shown.returncode == 0 and shown.stdout == ""
-    assert "nothing was found" in shown.stderr and "colour: is no filter" in shown.stderr
+    assert "no messages found" in shown.stderr and "colour: is not a filter" in shown.stderr
     shown = terminal(either_tenant, "search", "capybara status:failure")
     assert "»capybara«" in shown.stdout and session in shown.stdout
     assert '"sequence_number"' in terminal(either_tenant, "search", "capybara", "--json").stdout

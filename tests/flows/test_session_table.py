@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from observatory.features.sessions.status import STATUSES
+from observatory.features.sessions.types_status import STATUSES
 from tests.flows.answered import acceptable
 from tests.flows.fleet import Json
 from tests.flows.graphs import ask, send, step
@@ -23,12 +23,12 @@ from tests.flows.workers import work
 def line(server: Server, session: str) -> Json:
     (found,) = [one for one in ask(server, "/v1/sessions")["items"] if one["session_id"] == session]
     one = ask(server, f"/v1/sessions/{session}")
-    told = {name: one[name] for name in found if name not in ("cost", "cap")}
-    assert told == {name: found[name] for name in told}, "the list and the session say the same"
+    received = {name: one[name] for name in found if name not in ("cost", "cap")}
+    assert received == {name: found[name] for name in received}, "the list and the session say the same"
     return dict(found)
 
 
-def said(server: Server, agent: str, session: str, intent: str, **more: object) -> Json:
+def new_message(server: Server, agent: str, session: str, intent: str, **more: object) -> Json:
     thought = {"intent": intent, "confidence_score": more.pop("sure", 0.9)}
     message = work(agent, session=session, **more)
     message["cognition"] |= thought
@@ -47,9 +47,9 @@ def test_a_line_tells_the_goal_the_latest_confidence_the_trail_and_the_first_age
 ) -> None:
     """S300, S301: the goal is the first intent, cut; confidence the latest; at most 20 scores, 5 agents."""
     server, goal = either_tenant, "Value  NVDA\nfor the\tmorning note " + "x" * 200
-    said(server, "ada", "ses-line", goal, sure=0.9)
+    new_message(server, "ada", "ses-line", goal, sure=0.9)
     for number in range(7):
-        said(server, f"agent-{number}", "ses-line", f"Do part {number}", sure=0.5 + number / 100)
+        new_message(server, f"agent-{number}", "ses-line", f"Do part {number}", sure=0.5 + number / 100)
     silent = str(uuid.uuid4())
     send(server, step(silent, "one", agent="ada", cognition=None))
     settled(server)
@@ -61,7 +61,7 @@ def test_a_line_tells_the_goal_the_latest_confidence_the_trail_and_the_first_age
     assert found["agents_count"] == 8 and len(found["entropy_trail"]) == 8
     assert found["entropy_trail"][-1] == pytest.approx(found["entropy_score"], abs=1e-3)
     for number in range(20):
-        said(server, "ada", "ses-line", f"Go on with {number}")
+        new_message(server, "ada", "ses-line", f"Go on with {number}")
     settled(server)
     assert len(line(server, "ses-line")["entropy_trail"]) == 20
     mute = line(server, silent)
@@ -91,14 +91,14 @@ def test_a_held_first_word_gives_the_goal_in_the_words_it_went_on_with(either_te
 def test_one_word_says_how_a_session_stands_by_numbered_rules(either_tenant: Tenant) -> None:
     """S302: ended, paused, looping, waiting, running; each can be asked for."""
     server = either_tenant
-    said(server, "ada", "ses-running", "Go")
-    said(server, "ada", "ses-ended", "Go", last=True)
-    said(server, "ada", "ses-paused", "Go")
-    said(server, "bob", "ses-paused", "Go too")
-    said(server, "ada", "ses-waiting", "Go", hitl=True)
-    said(server, "ada", "ses-held-end", "Go", hitl=True, last=True)
+    new_message(server, "ada", "ses-running", "Go")
+    new_message(server, "ada", "ses-ended", "Go", last=True)
+    new_message(server, "ada", "ses-paused", "Go")
+    new_message(server, "bob", "ses-paused", "Go too")
+    new_message(server, "ada", "ses-waiting", "Go", hitl=True)
+    new_message(server, "ada", "ses-held-end", "Go", hitl=True, last=True)
     for _ in range(5):
-        said(server, "ada", "ses-looping", "Find it", status="failure", tool="serp")
+        new_message(server, "ada", "ses-looping", "Find it", status="failure", tool="serp")
     words = {"deadline": None, "auto_action": None}
     asked = acceptable(server, "decision_request", metadata={"session_id": "ses-asked"}, payload=words)
     assert server.send(asked).status_code == 202
@@ -141,9 +141,9 @@ def test_a_session_shows_the_budget_nearest_to_its_cap(either_tenant: Tenant) ->
     tenant = cap(scope="tenant", hard=100)
     each = cap(scope="session", target="*", hard=10, soft=8)
     spent = {"cumulative_session_cost": 2.0}
-    said(server, "ada", "ses-a", "Spend", delta=spent)
-    said(server, "bob", "ses-b", "Spend", delta={"cumulative_session_cost": 0.5})
-    said(server, "eve", "ses-c", "Spend nothing")
+    new_message(server, "ada", "ses-a", "Spend", delta=spent)
+    new_message(server, "bob", "ses-b", "Spend", delta={"cumulative_session_cost": 0.5})
+    new_message(server, "eve", "ses-c", "Spend nothing")
     settled(server)
     assert line(server, "ses-a")["cap"] == {
         "budget_id": each,
@@ -156,7 +156,7 @@ def test_a_session_shows_the_budget_nearest_to_its_cap(either_tenant: Tenant) ->
     }
     assert line(server, "ses-c")["cap"]["budget_id"] == tenant
     bob = cap(scope="agent", target="bob", hard=2)
-    said(server, "bob", "ses-b", "Spend more", delta={"cumulative_session_cost": 1.0})
+    new_message(server, "bob", "ses-b", "Spend more", delta={"cumulative_session_cost": 1.0})
     settled(server)
     found = line(server, "ses-b")["cap"]
     assert (found["budget_id"], found["share"], found["target"]) == (bob, 0.5, "bob")
@@ -166,9 +166,9 @@ def test_a_session_shows_the_budget_nearest_to_its_cap(either_tenant: Tenant) ->
 def test_sessions_are_found_by_id_goal_and_agent(either_tenant: Tenant) -> None:
     """S305: whatever the case; what is a wildcard in a database is a letter here."""
     server, own = either_tenant, str(uuid.uuid4())
-    said(server, "researcher-Beta-3", "ses-one", "Find NVDA's fiscal year")
-    said(server, "writer-1", own, "Write 100% of the Größe report")
-    said(server, "writer-2", "ses-two", "Plan")
+    new_message(server, "researcher-Beta-3", "ses-one", "Find NVDA's fiscal year")
+    new_message(server, "writer-1", own, "Write 100% of the Größe report")
+    new_message(server, "writer-2", "ses-two", "Plan")
     settled(server)
 
     def found(q: str, **more: str) -> set[str]:
@@ -189,19 +189,21 @@ def test_the_live_topic_tells_the_same_lines(either_tenant: Tenant) -> None:
     """S305: goals come when they are folded, pauses within a second, without a message."""
     server = either_tenant
     assert server.http("operator").put("/v1/budgets", json={"scope": "tenant", "hard": 3}).status_code == 200
-    said(server, "ada", "ses-live", "Watch the tape", delta={"cumulative_session_cost": 1.0}, sure=0.25)
+    new_message(
+        server, "ada", "ses-live", "Watch the tape", delta={"cumulative_session_cost": 1.0}, sure=0.25
+    )
     with following(server, "sessions") as reader:
         reader.until(lambda: reader.of("sessions", "session").get("ses-live", {}).get("goal"))
-        told = reader.of("sessions", "session")["ses-live"]
+        received = reader.of("sessions", "session")["ses-live"]
         shown = line(server, "ses-live")
-        assert {name: told[name] for name in shown if name != "cap"} == {
+        assert {name: received[name] for name in shown if name != "cap"} == {
             name: value for name, value in shown.items() if name != "cap"
         }
-        assert (told["cap"]["share"], told["cap"]["spent"]) == (0.33, 0.99)
+        assert (received["cap"]["share"], received["cap"]["spent"]) == (0.33, 0.99)
         assert shown["cap"]["share"] == 0.333333
         commanded(server, "ses-live", "pause", "ada")
         reader.until(lambda: reader.of("sessions", "session")["ses-live"]["status"] == "paused")
-        said(server, "bob", "ses-new", "Begin")
+        new_message(server, "bob", "ses-new", "Begin")
         reader.until(
             lambda: reader.of("sessions", "session").get("ses-new", {}).get("agent_names") == ["bob"]
         )
@@ -210,7 +212,7 @@ def test_the_live_topic_tells_the_same_lines(either_tenant: Tenant) -> None:
 def test_without_insight_lines_are_poorer_and_nothing_breaks(tmp_path: Path) -> None:
     """S300: pauses, waiting and caps come from the record."""
     with Server(tmp_path / "data", environment={"OBSERVATORY_INSIGHT": "false"}) as server:
-        said(server, "ada", "ses-bare", "Go", hitl=True)
+        new_message(server, "ada", "ses-bare", "Go", hitl=True)
         assert server.http("operator").put("/v1/budgets", json={"scope": "tenant", "hard": 3}).is_success
         found = line(server, "ses-bare")
         assert (found["goal"], found["confidence"], found["entropy_trail"], found["agent_names"]) == (

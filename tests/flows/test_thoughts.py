@@ -136,8 +136,8 @@ def test_the_whole_writeback_and_every_hash_by_hand_s322_s337(own: Tenant) -> No
 
     events = own.http("auditor").get("/v1/audit/tenant", params={"limit": 1000}).json()["items"]
     bodies = [event["body"] for event in reversed(events)]
-    told = [one for one in bodies if one.get("session_id") == hand.session_id]
-    assert [one["event_type"] for one in told] == [
+    received = [one for one in bodies if one.get("session_id") == hand.session_id]
+    assert [one["event_type"] for one in received] == [
         "thought_session_started",
         "thought_recorded",
         "thought_recorded",
@@ -146,8 +146,10 @@ def test_the_whole_writeback_and_every_hash_by_hand_s322_s337(own: Tenant) -> No
         "thought_session_sealed",
         "thought_session_ended",
     ]
-    assert told[0]["genesis"] == started["genesis"] and told[-2]["root"] == seal["root"]
-    assert [one["chain_hash"] for one in told if "record_id" in one] == [one["chain_hash"] for one in items]
+    assert received[0]["genesis"] == started["genesis"] and received[-2]["root"] == seal["root"]
+    assert [one["chain_hash"] for one in received if "record_id" in one] == [
+        one["chain_hash"] for one in items
+    ]
     # No message of that session was ever sent, so these events are in no trace: its address finds them.
     where = {"entity_id": f"thoughts:{hand.session_id}", "event_type": "thought_session_sealed"}
     found = own.http("auditor").get("/v1/audit/tenant", params=where).json()["items"]

@@ -22,9 +22,9 @@ from websockets.sync.client import connect
 
 from observatory import Agent
 from observatory.cli.live import feed
-from observatory.features.certificates.authority import name_of
+from observatory.features.certificates.authority import agent_uri
 from observatory.protocol.certificates import read
-from observatory.runtime.outbound_http import Outward, Unreachable
+from observatory.runtime.outbound_http import OutboundError, OutboundHttp
 from observatory.sdk.credentials import Trust
 from observatory.sdk.errors import NotConfigured
 from tests import authorities
@@ -66,7 +66,7 @@ def der(shown: tuple[str, str]) -> bytes:
     return ssl.PEM_cert_to_DER_cert(Path(shown[0]).read_text())
 
 
-def said(agent_id: str) -> Json:
+def new_message(agent_id: str) -> Json:
     body = decision_log()
     body["meta"] |= {"session_id": str(uuid.uuid4()), "step_id": str(uuid.uuid4())}
     body["identity"]["agent_id"] = agent_id
@@ -105,10 +105,10 @@ def test_every_client_of_ours_reaches_a_gateway_with_a_private_authority_s855_s8
         assert bridge.ask(LIST)["id"] == "a"
     asked = f"https://localhost:{gateway.port}/healthz"  # as a peer that witnesses us asks
     monkeypatch.setattr(httpcore2, "default_ssl_context", authorities.read)  # the peer adds to what it reads
-    peer = Outward([f"localhost:{gateway.port}"], authority=files.ca)
+    peer = OutboundHttp([f"localhost:{gateway.port}"], authority=files.ca)
     assert asyncio.run(peer.get(asked)).code == 200
-    with pytest.raises(Unreachable):
-        asyncio.run(Outward([f"localhost:{gateway.port}"]).get(asked))
+    with pytest.raises(OutboundError):
+        asyncio.run(OutboundHttp([f"localhost:{gateway.port}"]).get(asked))
     with pytest.raises(NotConfigured, match="OBSERVATORY_CA"):
         Agent("tls-sdk", data=gateway.folder, ca=tmp_path / "missing.crt")
     # A browser: Secure cookies that no plain page can set, and https from now on, but not on localhost.
@@ -195,20 +195,20 @@ def test_a_bound_agent_is_heard_by_every_door_only_with_its_certificate_s858_s86
     name, mine, another = "bound-1", files.agent("bound-1"), files.agent("eve")
     admin = gateway.http("operator")
     with gateway.showing(None) as bare:
-        first = bare.post("/v1/messages", json=said(name))
+        first = bare.post("/v1/messages", json=new_message(name))
         assert first.status_code == 202
         key = {"Authorization": f"Bearer {gateway.key('agent')}"}
         path = f"{gateway.socket_url}/v1/agents/{name}/channel"
         with connect(path, additional_headers=key, ssl=files.context()) as channel:
             assert json.loads(channel.recv(20))["type"] == "hello"
-            body = {"kind": "uri", "value": name_of(name)}
+            body = {"kind": "uri", "value": agent_uri(name)}
             with ThreadPoolExecutor(1) as apart:
                 polls = apart.submit(bare.get, f"/v1/agents/{name}/inbox", params={"wait": 20})
                 until(lambda: "observatory_agent_channels 2" in gateway.http("admin").get("/metrics").text)
                 bound = admin.put(f"/v1/agents/{name}/certificate", json=body)
                 prompt = {"agent_id": name, "prompt": "for its own ears"}
-                told = admin.post(f"/v1/sessions/{first.json()['session_id']}/inject", json=prompt)
-                assert (told.status_code, polls.result().status_code) == (202, 403), polls.result().text
+                received = admin.post(f"/v1/sessions/{first.json()['session_id']}/inject", json=prompt)
+                assert (received.status_code, polls.result().status_code) == (202, 403), polls.result().text
             assert bound.status_code == 200 and bound.json()["binding"]["kind"] == "uri"
             with pytest.raises(ConnectionClosed) as closed:
                 channel.recv(20)
@@ -238,14 +238,14 @@ def test_a_bound_agent_is_heard_by_every_door_only_with_its_certificate_s858_s86
     assert shown["subject"] == "CN=bound-1" and shown["agents"] == [name]
     assert admin.delete(f"/v1/agents/{name}/certificate").json()["binding"] is None
     with gateway.showing(None) as bare:
-        assert bare.post("/v1/messages", json=said(name)).status_code == 202
+        assert bare.post("/v1/messages", json=new_message(name)).status_code == 202
 
 
 def every_door(client: httpx2.Client, name: str) -> dict[str, int]:
     """How each door of an agent answers; 200 stands for whatever means taken."""
     pulse = {"agent_id": name, "status": "idle"}
     asked = {
-        "messages": client.post("/v1/messages", json=said(name)),
+        "messages": client.post("/v1/messages", json=new_message(name)),
         "heartbeat": client.post("/v1/heartbeat", json=pulse),
         "register": client.post("/v1/agents", json={"agent_id": name, "model": "m"}),
         "inbox": client.get(f"/v1/agents/{name}/inbox"),
@@ -254,9 +254,11 @@ def every_door(client: httpx2.Client, name: str) -> dict[str, int]:
     }
     codes = {door: 200 if answer.status_code < 300 else answer.status_code for door, answer in asked.items()}
     line = client.post(
-        "/v1/messages", content=json.dumps(said(name)), headers={"content-type": "application/x-ndjson"}
+        "/v1/messages",
+        content=json.dumps(new_message(name)),
+        headers={"content-type": "application/x-ndjson"},
     )
-    codes["line"] = 200 if (told := json.loads(line.text)["code"]) == 202 else told
+    codes["line"] = 200 if (received := json.loads(line.text)["code"]) == 202 else received
     traced = client.post("/v1/traces", json=span(name)).json()
     rejected = int(traced.get("partialSuccess", {}).get("rejectedSpans", 0))
     codes["otlp"] = 403 if rejected else 200
@@ -274,7 +276,7 @@ def behind_a_proxy(gateway: Secured, proxy: tuple[str, str], mine: tuple[str, st
             more = [("client-cert", one) for one in headers]
             return client.post(
                 "/v1/messages",
-                json=said(name),
+                json=new_message(name),
                 headers=httpx2.Headers([*client.headers.multi_items(), *more]),
             )
 
@@ -288,7 +290,7 @@ def behind_a_proxy(gateway: Secured, proxy: tuple[str, str], mine: tuple[str, st
 
 def after_its_body(gateway: Secured, shown: tuple[str, str], name: str, trailer: str) -> bytes:
     """The answer to a message in chunks that says one more header behind them; some proxies let them pass."""
-    body = json.dumps(said(name))
+    body = json.dumps(new_message(name))
     head = (
         f"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {gateway.key('agent')}\r\n"
     )
@@ -309,7 +311,7 @@ def test_what_was_shown_is_listed_ends_in_words_and_alarms_before_s866_s867_s868
     """S866: the tenant's own only; S867: an alert before one in use ends; S868: a figure of it."""
     soon = files.agent("soon-1", until=5)
     with gateway.showing(soon) as client:
-        assert client.post("/v1/messages", json=said("soon-1")).status_code == 202
+        assert client.post("/v1/messages", json=new_message("soon-1")).status_code == 202
     admin = gateway.http("admin")
 
     def listed() -> list[Json]:
@@ -347,15 +349,15 @@ def test_what_was_shown_is_listed_ends_in_words_and_alarms_before_s866_s867_s868
         assert f'observatory_certificate_seconds_left{{use="{use}"}}' in metrics
     shown = observatory("certificates", "list", "--data", str(gateway.folder))
     assert "in 4 days" in shown.stdout and "optional" in shown.stderr
-    told = observatory("certificates", "show", "soon-1", "--data", str(gateway.folder))
-    assert "bound to no certificate" in told.stdout and "CN=soon-1" in told.stdout
+    received = observatory("certificates", "show", "soon-1", "--data", str(gateway.folder))
+    assert "bound to no certificate" in received.stdout and "CN=soon-1" in received.stdout
 
 
 def test_bindings_are_refused_in_words_and_need_an_operator_s861_s863(
     gateway: Secured, files: Folder
 ) -> None:
     with gateway.showing(None) as bare:
-        assert bare.post("/v1/messages", json=said("refused-1")).status_code == 202
+        assert bare.post("/v1/messages", json=new_message("refused-1")).status_code == 202
         assert bare.put("/v1/agents/refused-1/certificate", json={"pem": "x"}).status_code == 403
     http, path = gateway.http("operator"), "/v1/agents/refused-1/certificate"
     for body, words in (
@@ -376,17 +378,17 @@ def test_bindings_are_refused_in_words_and_need_an_operator_s861_s863(
     assert done.returncode == 0 and "fingerprint" in done.stdout, done.stderr
     assert observatory("certificates", "bind", "refused-1", *where).returncode == 2
     key = observatory("certificates", "bind", "refused-1", "--file", f"{files.path}/server.key", *where)
-    assert key.returncode == 1 and "holds no certificate" in key.stderr, "a key is not sent to be looked at"
+    assert key.returncode == 1 and "contains no PEM certificate" in key.stderr, "the key is not sent"
     undone = observatory("certificates", "unbind", "refused-1", "--yes", *where)
-    assert undone.returncode == 0 and "no certificate any more" in undone.stdout
+    assert undone.returncode == 0 and "no longer bound to a certificate" in undone.stdout
 
 
 def test_a_resumed_session_keeps_its_identity_s874(gateway: Secured, files: Folder) -> None:
     """S874: under TLS 1.2 and 1.3 alike."""
     mine = files.agent("resumed-1")
     with gateway.showing(mine) as client:
-        assert client.post("/v1/messages", json=said("resumed-1")).status_code == 202
-    body = {"kind": "uri", "value": name_of("resumed-1")}
+        assert client.post("/v1/messages", json=new_message("resumed-1")).status_code == 202
+    body = {"kind": "uri", "value": agent_uri("resumed-1")}
     assert gateway.http("operator").put("/v1/agents/resumed-1/certificate", json=body).status_code == 200
     for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
         context, session = files.context(mine), None
@@ -403,7 +405,7 @@ def test_a_resumed_session_keeps_its_identity_s874(gateway: Secured, files: Fold
 
 
 def request_of(agent_id: str, key: str) -> bytes:
-    body = json.dumps(said(agent_id)).encode()
+    body = json.dumps(new_message(agent_id)).encode()
     head = f"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
     kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     return (head + kind).encode() + body

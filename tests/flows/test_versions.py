@@ -62,8 +62,8 @@ def test_an_unknown_version_passes_with_a_warning_each_time_and_one_event_s6(
     answers = [*server.send_lines(lines), server.send(log(kind, "v9.9.9-rc.1")).json()]
     assert all(len(about_version(answer)) == 1 for answer in answers)
     events = server.http("admin").get("/v1/audit/tenant", params={"limit": 100}).json()["items"]
-    told = [event["body"] for event in events if event["body"].get("agent_type") == kind]
-    assert [body["event_type"] for body in told] == ["version_unknown"]
+    received = [event["body"] for event in events if event["body"].get("agent_type") == kind]
+    assert [body["event_type"] for body in received] == ["version_unknown"]
     listed = server.http("viewer").get("/v1/versions", params={"agent_type": kind}).json()["items"]
     assert [(item["version"], item["status"]) for item in listed] == [("v9.9.9-rc.1", "unknown")]
 

@@ -33,15 +33,15 @@ def test_violations_are_told_by_agent_version_and_reason_and_never_what_was_said
     server.send(decision_log())
     text = server.http("operator").get("/v1/violations").text
     assert secret not in text
-    told = ask(server, "/v1/violations")
-    assert (told["total"], sum(told["counts"]), told["truncated"]) == (4, 4, False)
-    first = told["groups"][0]
+    received = ask(server, "/v1/violations")
+    assert (received["total"], sum(received["counts"]), received["truncated"]) == (4, 4, False)
+    first = received["groups"][0]
     assert (first["agent_id"], first["capability_version"], first["count"]) == ("bad-1", "v3.0.0", 2)
     assert "cognition.intent" in first["reason"]
-    assert {row["agent_id"] for row in told["groups"]} == {"bad-1", "bad-2", None}
-    assert told["newest"][0]["raw_payload_hash"].startswith("sha256:")
-    assert [row["sequence_number"] for row in told["newest"]] == sorted(
-        (row["sequence_number"] for row in told["newest"]), reverse=True
+    assert {row["agent_id"] for row in received["groups"]} == {"bad-1", "bad-2", None}
+    assert received["newest"][0]["raw_payload_hash"].startswith("sha256:")
+    assert [row["sequence_number"] for row in received["newest"]] == sorted(
+        (row["sequence_number"] for row in received["newest"]), reverse=True
     )
     assert ask(server, "/v1/violations", agent="bad-2")["total"] == 1
     assert ask(server, "/v1/violations", version="v3.0.0")["total"] == 2
@@ -65,15 +65,15 @@ def test_a_time_is_told_by_branch_and_adds_up_s701(either_tenant: Tenant) -> Non
     spend(server, "right", 8.0, root, session="ses-f")
     spend(server, "other", 0.5, session="ses-g")
     settled(server)
-    told = ask(server, "/v1/costs/branches")
-    assert [(row["agent_id"], row["cost"], row["steps"]) for row in told["items"]] == [
+    received = ask(server, "/v1/costs/branches")
+    assert [(row["agent_id"], row["cost"], row["steps"]) for row in received["items"]] == [
         ("right", 8.0, 1),
         ("left", 6.0, 2),
         ("planner", 1.0, 1),
         ("other", 0.5, 1),
     ]
-    assert (told["total"], told["elsewhere"], told["sessions_read"]) == (15.5, 0.0, 2)
-    assert told["items"][0]["share"] == round(8 / 15.5, 6)
+    assert (received["total"], received["elsewhere"], received["sessions_read"]) == (15.5, 0.0, 2)
+    assert received["items"][0]["share"] == round(8 / 15.5, 6)
     some = ask(server, "/v1/costs/branches", limit=1)
     assert (some["items_count"], some["elsewhere"]) == (4, 7.5)
     assert ask(server, "/v1/costs/branches", session="ses-g")["total"] == 0.5

@@ -78,8 +78,8 @@ def test_somebody_outside_is_told_signed_and_can_prove_it_s493_s721(
         json={name: hold[name] for name in ("agent_id", "message_id")} | {"digest": hold["action_digest"]},
     )
     assert approved.status_code == 200, approved.text
-    (told,) = until(lambda: receiver.at("/done?key=hush"))
-    payload = Webhook(first).verify(told.body, told.headers)
+    (received,) = until(lambda: receiver.at("/done?key=hush"))
+    payload = Webhook(first).verify(received.body, received.headers)
     assert payload["type"] == "task_completed"
     task = payload["data"]["task"]
     assert (task["session_id"], task["agent_id"], task["session_cost"]) == (
@@ -106,9 +106,9 @@ def test_somebody_outside_is_told_signed_and_can_prove_it_s493_s721(
     assert [one["event_type"] for one in shown] == ["webhook_tested", "webhook_tested", "task_completed"]
     page = gateway.http("viewer").get(f"{OUT}/{made['endpoint_id']}/deliveries", params={"limit": 2}).json()
     (rest,) = log(gateway, made, cursor=page["next_cursor"])
-    assert rest["delivery_id"] == told.headers["webhook-id"]
+    assert rest["delivery_id"] == received.headers["webhook-id"]
     whole = gateway.http("viewer").get(f"{OUT}/{made['endpoint_id']}/deliveries/{rest['delivery_id']}").json()
-    assert whole["payload"].encode() == told.body and whole["tries"][0]["ok"] is True
+    assert whole["payload"].encode() == received.body and whole["tries"][0]["ok"] is True
     whole_log = (
         gateway.http("viewer").get(f"{OUT}/deliveries", params={"event_type": "task_completed"}).json()
     )
@@ -167,8 +167,10 @@ def test_what_fails_is_tried_again_buried_and_revived_s497(gateway: Server, rece
     until(lambda: receiver.at("/fails")[-1].headers["webhook-id"] == dead["delivery_id"])
     until(lambda: not log(gateway, made, state="waiting"))
     assert {item["state"] for item in log(gateway, made)} == {"delivered"}
-    told = gateway.http("viewer").get("/metrics").text
-    assert "observatory_webhooks_delivered_total" in told and "observatory_webhooks_dead_total" in told
+    received = gateway.http("viewer").get("/metrics").text
+    assert (
+        "observatory_webhooks_delivered_total" in received and "observatory_webhooks_dead_total" in received
+    )
 
 
 def test_nobody_is_told_where_nobody_may_lie_s507(gateway: Server, receiver: Receiver) -> None:
@@ -205,7 +207,7 @@ def test_the_terminal_does_what_the_doors_do_s490(
         gateway, "webhooks", "add", "cli", url, "--event", "message_delivered", "--filter", "agent=me"
     )
     assert "whsec_" in said
-    assert done(gateway, "webhooks", "test", "cli").startswith("delivered: the receiver answered 204")
+    assert done(gateway, "webhooks", "test", "cli").startswith("delivered: the receiver returned 204")
     (row,) = [one for one in answer(gateway, "webhooks", "list")["items"] if one["name"] == "cli"]
     assert row["filters"] == {"agent": ["me"]} and "cli" in done(gateway, "webhooks", "show", "cli")
     (sent,) = log(gateway, row)

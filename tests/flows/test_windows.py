@@ -154,12 +154,12 @@ def test_an_agent_is_paused_and_let_go_wherever_it_works(either_tenant: Tenant) 
     assert door.post("/v1/sessions/ses-a/pause", json={"agent_id": "ada"}).status_code == 202
     paused = door.post("/v1/agents/ada/pause", json={"note": "look into it"})
     assert paused.status_code == 202, paused.text
-    told = {one["session_id"]: one for one in paused.json()["sessions"]}
-    assert {name: one["state"] for name, one in told.items()} == {
+    received = {one["session_id"]: one for one in paused.json()["sessions"]}
+    assert {name: one["state"] for name, one in received.items()} == {
         "ses-a": "already_paused",
         "ses-b": "paused",
     }
-    assert (paused.json()["done"], told["ses-b"]["confirmation"]) == (1, "requested")
+    assert (paused.json()["done"], received["ses-b"]["confirmation"]) == (1, "requested")
     held = send(server, work("ada", session="ses-b"))
     assert held["state"] == "held" and send(server, work("bob", session="ses-b"))["state"] == "forwarded"
     items = ask(server, "/v1/agents/ada/sessions")["items"]
@@ -173,7 +173,7 @@ def test_an_agent_is_paused_and_let_go_wherever_it_works(either_tenant: Tenant) 
     (command,) = [
         one
         for one in ask(server, "/v1/sessions/ses-b/interventions")["items"]
-        if one["intervention_id"] == told["ses-b"]["intervention_id"]
+        if one["intervention_id"] == received["ses-b"]["intervention_id"]
     ]
     assert (command["command"], command["note"]) == ("pause", "look into it")
     freed = door.post("/v1/agents/ada/unpause", json={})
@@ -259,7 +259,7 @@ def test_what_waits_for_a_person_is_told_in_one_request_the_most_urgent_first(ei
     assert order == [*ids, held["message_id"], str(number)]
     (found,) = [one for one in shown["items"] if one["kind"] == "gate"]
     assert (found["title"], found["agent_id"], found["recipient"]) == ("Publish the note", "ada", "bob")
-    assert found["why"] == "the agent asked for a person" and found["session_id"] == session
+    assert found["why"] == "the agent requested an approval" and found["session_id"] == session
     (hold,) = ask(server, "/v1/holds")["items"]
     assert (found["action_digest"], found["quorum"], found["approvals"]) == (hold["action_digest"], 1, [])
     assert [(one["verb"], one["allowed"]) for one in found["can"]] == [
@@ -342,7 +342,7 @@ def test_the_tray_lists_what_alarmed_somebody_newest_first(either_tenant: Tenant
     assert numbers == sorted(numbers, reverse=True) and len(set(numbers)) == len(numbers)
     found = {one["kind"]: one for one in shown}
     loop = found["entropy"]
-    assert loop["text"] == "looper goes in circles: same failing `serp_search` 5 times"
+    assert loop["text"] == "looper is looping: same failing `serp_search` 5 times"
     assert (loop["severity"], loop["open"], loop["link"]) == ("critical", True, "/sessions/ses-loop")
     assert "sloppy" in found["violation"]["text"] and found["violation"]["link"] == "/fleet?peek=agent:sloppy"
     assert "soft cap of 1" in found["budget_warning"]["text"] and "costs" in found["budget_exceeded"]["text"]

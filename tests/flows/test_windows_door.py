@@ -61,10 +61,10 @@ def test_the_licenses_of_what_is_in_the_pages_are_read_without_a_key_s1260(anyon
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert answer.headers["x-content-type-options"] == "nosniff"
-    told = subprocess.run(
+    received = subprocess.run(
         [sys.executable, "-m", "observatory.cli", "licenses"], capture_output=True, check=True, timeout=60
     )
-    assert told.stdout == answer.content
+    assert received.stdout == answer.content
     assert "Eclipse Public License - v 2.0" in answer.text and "github.com/kieler/elkjs" in answer.text
 
 

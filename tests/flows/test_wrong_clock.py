@@ -101,12 +101,12 @@ def test_five_seconds_of_a_clock_a_year_ahead_are_seen_and_mended_s1164_s1165(sh
     assert shifted.http().get("/v1/scheduler").json()["clock"]["status"] == "degraded"
     stuck = runs(shifted, made)
     said = terminal_run(shifted, "jobs", "from-now", "--yes")
-    assert "schedules go on from now: 1" in said
+    assert "schedules continued from now: 1" in said
     until(lambda: runs(shifted, made) > stuck)
     assert clock_of(shifted)["status"] == "ok"
     events = shifted.http().get("/v1/audit/tenant", params={"limit": 100}).json()["items"]
-    (told,) = [one for one in events if one["body"]["event_type"] == "schedule_resumed"]
-    assert told["attributes"]["av.sender.entity_type"] == "user"
+    (received,) = [one for one in events if one["body"]["event_type"] == "schedule_resumed"]
+    assert received["attributes"]["av.sender.entity_type"] == "user"
     assert shifted.http("admin").post("/v1/audit/verify", json={}).json()["valid"] is True
 
 

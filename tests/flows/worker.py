@@ -88,15 +88,15 @@ class Agent:
     def trail(self, *names: str) -> list[Json]:
         """Events of these names about this agent, oldest first."""
         found = self.server.http("admin").get(f"/v1/audit/entity/{self.name}", params={"limit": 1_000})
-        told = [event for event in found.json()["items"] if event["body"]["event_type"] in names]
-        return list(reversed(told))
+        received = [event for event in found.json()["items"] if event["body"]["event_type"] in names]
+        return list(reversed(received))
 
     def comes_to_tell(self, count: int, *names: str) -> list[Json]:
         deadline = time.monotonic() + WAIT_S
-        while len(told := self.trail(*names)) < count:
-            assert time.monotonic() < deadline, f"{names}: {len(told)} of {count}"
+        while len(received := self.trail(*names)) < count:
+            assert time.monotonic() < deadline, f"{names}: {len(received)} of {count}"
             time.sleep(0.02)
-        return told
+        return received
 
 
 def events(lines: Iterator[str]) -> Iterator[tuple[str, str, Json]]:

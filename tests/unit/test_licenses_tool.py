@@ -13,12 +13,12 @@ from tools import licenses, windows
 def test_every_package_of_the_pages_has_its_license_in_the_wheel_s1260() -> None:
     """S1260: by name, version and license, with a text; so has a builder whose helpers are inside."""
     parts = licenses.TARGET.read_text("utf-8").split(licenses.RULE + "\n")
-    told = dict(zip((one.strip() for one in parts[1::2]), parts[2::2], strict=True))
+    received = dict(zip((one.strip() for one in parts[1::2]), parts[2::2], strict=True))
     wanted = [licenses.heading(package) for package in licenses.packages()]
-    assert list(told) == wanted
+    assert list(received) == wanted
     assert {"elkjs", "react", "rolldown", "vite", "world-atlas"} <= {one.split()[0] for one in wanted}
-    assert not [heading for heading, text in told.items() if len(text) < 300]
-    for heading, text in told.items():
+    assert not [heading for heading, text in received.items() if len(text) < 300]
+    for heading, text in received.items():
         assert re.search(r"copyright|author|unlicense|public license", text, re.IGNORECASE), heading
 
 

@@ -15,8 +15,8 @@ import pytest
 from observatory.errors import GatewayStopped, QueueFull
 from observatory.features.mcp import tools
 from observatory.features.mcp.server import McpServer
-from observatory.pipeline.state import Act, Principal, Verdict
-from observatory.protocol.answers import Refused
+from observatory.pipeline.state import Command, Principal, SubmissionResult
+from observatory.protocol.responses import Refused
 
 Json = dict[str, Any]
 WHO = Principal(tenant_id="tnt_1", role="agent", key_id="key_1")
@@ -26,16 +26,16 @@ HEADERS = [(b"content-type", b"application/json"), (b"accept", b"application/jso
 class Record:
     """Takes acts, or fails as a gateway does that cannot write."""
 
-    def __init__(self, problem: Exception | Verdict | None = None) -> None:
-        self.problem, self.told = problem, list[Json]()
+    def __init__(self, problem: Exception | SubmissionResult | None = None) -> None:
+        self.problem, self.received = problem, list[Json]()
 
-    async def submit(self, act: Act) -> Verdict:
+    async def submit(self, act: Command) -> SubmissionResult:
         if isinstance(self.problem, Exception):
             raise self.problem
         if self.problem is not None:
             return self.problem
         verdict = act.decide(SimpleNamespace(now_ns=1))
-        self.told.append(verdict.events[0].detail | {"severity": verdict.events[0].severity})
+        self.received.append(verdict.events[0].detail | {"severity": verdict.events[0].severity})
         return verdict
 
 
@@ -52,9 +52,9 @@ def called(record: Record, tool: str, answer: tuple[int, Any], **arguments: Any)
         daemon = asyncio.create_task(server.run())
         params = {"name": tool, "arguments": arguments}
         body = json.dumps({"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": params}).encode()
-        code, _, told = await server.answer(WHO, HEADERS, body, ask)
+        code, _, received = await server.answer(WHO, HEADERS, body, ask)
         daemon.cancel()
-        return code, json.loads(told)
+        return code, json.loads(received)
 
     return asyncio.run(run())
 
@@ -69,16 +69,18 @@ REFUSAL: tuple[int, Json] = (409, {"status": "refused", "reason": "not_verified"
     [
         (QueueFull(), 429),
         (GatewayStopped("stopping"), 503),
-        (Verdict(503, Refused(reason="not_durable")), 503),
-        (Verdict(401, Refused(reason="unauthorized")), 401),
+        (SubmissionResult(503, Refused(reason="not_durable")), 503),
+        (SubmissionResult(401, Refused(reason="unauthorized")), 401),
     ],
 )
-def test_a_call_that_cannot_be_put_on_record_fails_s406(problem: Exception | Verdict, code: int) -> None:
+def test_a_call_that_cannot_be_put_on_record_fails_s406(
+    problem: Exception | SubmissionResult, code: int
+) -> None:
     """S406: whatever the tool answered; the sentence says whether it was carried out."""
     for answer, word in ((FINE, "was carried out"), (REFUSAL, "call it again")):
-        heard, told = called(Record(problem), "merkle_finalize", answer, **SESSION)
-        assert heard == code and told["id"] == 4 and "result" not in told
-        assert word in told["error"]["message"] or code == 401
+        heard, received = called(Record(problem), "merkle_finalize", answer, **SESSION)
+        assert heard == code and received["id"] == 4 and "result" not in received
+        assert word in received["error"]["message"] or code == 401
 
 
 @pytest.mark.parametrize(
@@ -101,23 +103,23 @@ def test_how_a_call_ended_is_told_once_s405(
 ) -> None:
     """S405, S408, S410."""
     record = Record()
-    code, told = called(record, tool, answer, **SESSION)
-    assert code == 200 and told["result"]["isError"] is (outcome != "ok")
-    event = record.told.pop()
-    assert record.told == []
+    code, received = called(record, tool, answer, **SESSION)
+    assert code == 200 and received["result"]["isError"] is (outcome != "ok")
+    event = record.received.pop()
+    assert record.received == []
     assert (event["tool"], event["outcome"], event["reason"]) == (tool, outcome, reason)
     assert (event["who"], event["severity"]) == ("key_1", severity)
-    assert "a defect" not in json.dumps(told)
-    said = " ".join(block["text"] for block in told["result"]["content"])
+    assert "a defect" not in json.dumps(received)
+    said = " ".join(block["text"] for block in received["result"]["content"])
     assert tools.NEXT.get(reason or "", "") in said
 
 
 def test_a_broken_chain_tells_where_and_to_stop_s410() -> None:
     """S410."""
     broken = {"valid": False, "records": 3, "first_broken_index": 1}
-    _, told = called(Record(), "audit_verify_chain", (200, broken), **SESSION)
-    assert told["result"]["structuredContent"] == broken
-    assert "tell a person" in told["result"]["content"][1]["text"]
+    _, received = called(Record(), "audit_verify_chain", (200, broken), **SESSION)
+    assert received["result"]["structuredContent"] == broken
+    assert "inform a person" in received["result"]["content"][1]["text"]
 
 
 def test_the_sdk_is_not_loaded_by_the_gateways_start_s412() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from observatory.features.backup.restore_insight import InsightRows
 from observatory.features.facts.types import fact_name, fact_named
-from observatory.features.loops.commands_findings import open_loops
-from observatory.ledger.chain import Head
-from observatory.pipeline.rows import Session, Tenant
-from observatory.pipeline.state import Changes, Memory, Rulebook
+from observatory.features.loops.queries import open_loops
+from observatory.features.rebuild.insight import InsightRows
+from observatory.ledger.chain import ChainHead
+from observatory.pipeline.rows import SessionRow, TenantRow
+from observatory.pipeline.state import BatchState, TenantConfig, TransactionChanges
 
 AT = "2026-11-16T09:30:00.000000000Z"
 
@@ -24,9 +24,9 @@ def event(kind: str, **body: Any) -> dict[str, Any]:
 
 class Import:
     def __init__(self) -> None:
-        memory = Memory(Tenant(tenant_id="tnt_1", tenant_no=1), Head.genesis(), Rulebook())
-        self.rows, self.changes = InsightRows(memory), Changes()
-        self.session = Session(session_no=1, session_id="s", trace_id="0" * 32)
+        memory = BatchState(TenantRow(tenant_id="tnt_1", tenant_no=1), ChainHead.genesis(), TenantConfig())
+        self.rows, self.changes = InsightRows(memory), TransactionChanges()
+        self.session = SessionRow(session_no=1, session_id="s", trace_id="0" * 32)
 
     def take(self, number: int, one: dict[str, Any], in_session: bool = True) -> None:
         self.rows.apply(number, one, self.session if in_session else None, self.changes)

@@ -3,7 +3,7 @@
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from observatory.store.migrate import REVISIONS, SCRIPTS
+from observatory.store.migrations.migrate import REVISIONS, SCRIPTS
 
 
 def test_every_script_is_known_and_in_order() -> None:

@@ -50,11 +50,11 @@ def test_an_environment_variable_sets_its_field(name: str, text: str, field: str
     ("environment", "says"),
     [
         ({"OBSERVATORY_PROT": "1"}, "OBSERVATORY_PROT is not a setting"),
-        ({"OBSERVATORY_PORT": "eighty"}, "not usable"),
-        ({"OBSERVATORY_SECURE_COOKIES": "perhaps"}, "not usable"),
+        ({"OBSERVATORY_PORT": "eighty"}, "invalid setting"),
+        ({"OBSERVATORY_SECURE_COOKIES": "perhaps"}, "invalid setting"),
         ({"OBSERVATORY_CONFIG": "nowhere.toml"}, "does not exist"),
-        ({"OBSERVATORY_CORS_ORIGINS": "*"}, "no word for all of them"),
-        ({"OBSERVATORY_CORS_ORIGINS": "https://a.example,null"}, "no word for all of them"),
+        ({"OBSERVATORY_CORS_ORIGINS": "*"}, "there is no wildcard"),
+        ({"OBSERVATORY_CORS_ORIGINS": "https://a.example,null"}, "there is no wildcard"),
         ({"OBSERVATORY_CORS_ORIGINS": "https://a.example/path"}, "a scheme and a host"),
     ],
 )
@@ -65,7 +65,11 @@ def test_what_cannot_be_used_is_refused_with_a_sentence(environment: dict[str, s
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("prot = 1", "unknown settings: prot"), ("port = [", "not valid TOML"), ('port = "x"', "not usable")],
+    [
+        ("prot = 1", "unknown settings: prot"),
+        ("port = [", "not valid TOML"),
+        ('port = "x"', "invalid setting"),
+    ],
 )
 def test_a_file_that_cannot_be_used_is_refused_with_a_sentence(elsewhere: Path, text: str, says: str) -> None:
     (elsewhere / "mine.toml").write_text(text)

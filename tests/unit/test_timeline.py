@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from observatory.features.schedule import timeline
-from observatory.features.schedule.timeline import MOST, Counted
+from observatory.features.schedule.timeline import MAX_PER_BIN, RunCount
 
 MINUTE = 60 * 10**9
 HOUR = 60 * MINUTE
@@ -29,7 +29,7 @@ def job(**more: Any) -> dict[str, Any]:
     return made | more
 
 
-def told(found: list[dict[str, Any]]) -> dict[int, dict[str, int]]:
+def received(found: list[dict[str, Any]]) -> dict[int, dict[str, int]]:
     """By hours from noon."""
     return {
         (one["at_ns"] - NOON) // HOUR: {name: n for name, n in one.items() if name != "at_ns"}
@@ -52,13 +52,13 @@ def test_what_came_of_firings_is_told_and_what_has_no_run_was_missed_s640_s641()
     span = timeline.span_of(NOON, 3, 6)
     assert span.bin_ns == HOUR
     runs = [
-        Counted("job_1", NOON - HOUR, "sent", False, 2),
-        Counted("job_1", NOON - HOUR, "dead", False, 1),
-        Counted("job_1", NOON - HOUR, "skipped", False, 1),
-        Counted("job_1", NOON - HOUR, "refused", True, 1),
-        Counted("job_1", NOON - 3 * HOUR, "sent", False, 1),
+        RunCount("job_1", NOON - HOUR, "sent", False, 2),
+        RunCount("job_1", NOON - HOUR, "dead", False, 1),
+        RunCount("job_1", NOON - HOUR, "skipped", False, 1),
+        RunCount("job_1", NOON - HOUR, "refused", True, 1),
+        RunCount("job_1", NOON - 3 * HOUR, "sent", False, 1),
     ]
-    found = told(timeline.bins_of(job(), runs, span))
+    found = received(timeline.bins_of(job(), runs, span))
     # By hand is beside its times. Before the change only what ran is known; the moment of the change itself
     # fired nothing.
     assert found == {
@@ -76,18 +76,18 @@ def test_a_paused_job_misses_and_plans_nothing_and_one_moment_is_told_s641() -> 
     span = timeline.span_of(NOON, 3, 6)
     assert timeline.bins_of(job(next_for_ns=None), [], span) == []
     once = {"kind": "once", "cron": None, "at_ns": NOON + HOUR}
-    assert told(timeline.bins_of(job(**once), [], span)) == {1: {"planned": 1}}
+    assert received(timeline.bins_of(job(**once), [], span)) == {1: {"planned": 1}}
     over = once | {"next_for_ns": None, "at_ns": NOON - HOUR, "last_outcome": "missed"}
-    assert told(timeline.bins_of(job(**over), [], span)) == {-1: {"missed": 1}}
-    ran = [Counted("job_1", NOON - HOUR, "sent", False, 1)]
-    assert told(timeline.bins_of(job(**over) | {"last_outcome": "sent"}, ran, span)) == {-1: {"sent": 1}}
+    assert received(timeline.bins_of(job(**over), [], span)) == {-1: {"missed": 1}}
+    ran = [RunCount("job_1", NOON - HOUR, "sent", False, 1)]
+    assert received(timeline.bins_of(job(**over) | {"last_outcome": "sent"}, ran, span)) == {-1: {"sent": 1}}
 
 
 def test_what_is_overdue_stays_planned_and_a_bin_counts_only_so_far_s640() -> None:
     """S640: nobody led for an hour; and a line of every second."""
     span = timeline.span_of(NOON, 2, 4)
     late = timeline.bins_of(job(next_for_ns=NOON - HOUR), [], span)
-    assert told(late)[-1] == {"planned": 6}
+    assert received(late)[-1] == {"planned": 6}
     each = timeline.bins_of(job(cron="* * * * * *"), [], span)
-    assert told(each)[0] == {"planned": MOST}
+    assert received(each)[0] == {"planned": MAX_PER_BIN}
     assert timeline.bins_of(job(zone="No/Where"), [], span) == []

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from observatory.ledger import bundle, merkle, note, thoughts
-from observatory.ledger.chain import Head, Linked, link
-from observatory.ledger.thoughts import Hashes, Thought
-from observatory.ledger.verify_bundle import Found, check_bundle
+from observatory.ledger.chain import ChainHead, Linked, link
+from observatory.ledger.thoughts import Thought, ThoughtHashes
+from observatory.ledger.verify_bundle import BundleReport, check_bundle
 
 Json = dict[str, Any]
 Files = dict[str, bytes]
@@ -34,7 +34,7 @@ class Log:
     """Events one after the other, as the pipeline would link them."""
 
     def __init__(self, tenant_id: str = TENANT) -> None:
-        self.tenant_id, self.head = tenant_id, Head.genesis()
+        self.tenant_id, self.head = tenant_id, ChainHead.genesis()
         self.linked: list[Linked] = []
 
     def add(self, event_type: str, more: Json | None = None, /, **body: Any) -> int:
@@ -57,9 +57,9 @@ class Log:
         leaves = self.leaves[:size]
         return note.sign(note.checkpoint(signer.name, len(leaves), merkle.root(leaves)), [signer])
 
-    def event(self, number: int) -> bundle.Event:
+    def event(self, number: int) -> bundle.BundleEvent:
         made = self.linked[number - 1]
-        return bundle.Event(
+        return bundle.BundleEvent(
             number, made.record, made.event_hash, merkle.inclusion_proof(self.leaves, number - 1)
         )
 
@@ -98,7 +98,7 @@ def make(
     log.add("agent_registered")
     log.add("message_delivered")
     numbers = [2, log.add("thought_session_started", session_id=SESSION, genesis=genesis, caller=CALLER)]
-    chained: list[tuple[Thought, Hashes]] = []
+    chained: list[tuple[Thought, ThoughtHashes]] = []
     parent = genesis
     for index in range(records):
         one = change(index, thought(index, log))
@@ -130,7 +130,7 @@ def make(
     return Made(log, evidence, bundle.files(evidence))
 
 
-def _sealing(log: Log, genesis: str, chained: list[tuple[Thought, Hashes]]) -> bundle.Sealing:
+def _sealing(log: Log, genesis: str, chained: list[tuple[Thought, ThoughtHashes]]) -> bundle.BundleSeal:
     leaves = [thoughts.leaf(hashes) for _, hashes in chained]
     said = {
         "session_id": SESSION,
@@ -140,7 +140,7 @@ def _sealing(log: Log, genesis: str, chained: list[tuple[Thought, Hashes]]) -> b
         "root": thoughts.text_of(merkle.root(leaves)),
     }
     number = log.add("thought_session_sealed", **said)
-    return bundle.Sealing(said, number, [merkle.inclusion_proof(leaves, at) for at in range(len(leaves))])
+    return bundle.BundleSeal(said, number, [merkle.inclusion_proof(leaves, at) for at in range(len(leaves))])
 
 
 @cache
@@ -178,9 +178,9 @@ def with_lines(files: Mapping[str, bytes], name: str, lines: list[Json]) -> File
 PIN = [SIGNER.vkey]
 
 
-def check(files: Files, vkeys: list[str] = PIN) -> Found:
+def check(files: Files, vkeys: list[str] = PIN) -> BundleReport:
     return check_bundle(files, vkeys)
 
 
-def whats(found: Found) -> set[str]:
+def whats(found: BundleReport) -> set[str]:
     return {one.what for one in found.breaks}

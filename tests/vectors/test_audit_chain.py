@@ -133,7 +133,7 @@ def test_ten_thousand_random_events_hash_as_the_literal_seed_function() -> None:
 @pytest.mark.req(451)
 def test_ten_thousand_linked_events_are_sound_for_the_seed_and_for_the_verifier() -> None:
     rng = random.Random(6962)
-    head, check = chain.Head.genesis(), ChainCheck("tnt_1")
+    head, check = chain.ChainHead.genesis(), ChainCheck("tnt_1")
     stored: list[dict[str, Any]] = []
     for _ in range(10_000):
         event = random_event(rng)
@@ -151,6 +151,6 @@ def test_ten_thousand_linked_events_are_sound_for_the_seed_and_for_the_verifier(
 def test_a_record_read_by_msgspec_hashes_as_when_it_was_written() -> None:
     rng = random.Random(1)
     for _ in range(1_000):
-        linked = chain.link(chain.Head.genesis(), random_event(rng), "tnt_1")
+        linked = chain.link(chain.ChainHead.genesis(), random_event(rng), "tnt_1")
         again = msgspec.json.decode(linked.record)
         assert compute_event_hash(again, GENESIS_HASH) == linked.event_hash

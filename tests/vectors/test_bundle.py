@@ -319,7 +319,7 @@ def test_whatever_stands_where_a_value_must_nothing_raises_s384() -> None:
 def test_a_record_that_goes_by_what_is_no_name_is_broken_s384(ids: bytes) -> None:
     """S384: whoever has the key can sign anything."""
     made = make(change=lambda index, one: msgspec.structs.replace(one, audit_event_ids=ids))
-    assert "Record 0 has not the members" in str(check(dict(made.files)).breaks)
+    assert "Record 0 does not have the members" in str(check(dict(made.files)).breaks)
 
 
 @pytest.mark.parametrize("name", [[], {}, None, 7])

@@ -124,7 +124,7 @@ def seal_of_fewer() -> Files:
     }
     paths = [merkle.inclusion_proof(leaves, at) for at in range(3)]
     number = 12
-    sealing = bundle.Sealing(said, number, paths)
+    sealing = bundle.BundleSeal(said, number, paths)
     return bundle.files(msgspec.structs.replace(honest().evidence, thoughts=kept, seal=sealing))
 
 
@@ -141,8 +141,8 @@ def forked_past() -> Files:
     fork = Log()
     fork.add("another_past")
     fork.add("another_past")
-    told = {"checkpoint": fork.checkpoint(SIGNER).decode(), "hashes": _hashes_of_consistency()}
-    return relisted(dict(honest().files) | {"consistency.json": json.dumps(told).encode()})
+    received = {"checkpoint": fork.checkpoint(SIGNER).decode(), "hashes": _hashes_of_consistency()}
+    return relisted(dict(honest().files) | {"consistency.json": json.dumps(received).encode()})
 
 
 def _hashes_of_consistency() -> list[str]:
@@ -158,17 +158,17 @@ CRIMES: list[tuple[Callable[[], Files], str, str]] = [
     (rewritten_and_signed, "signature", "another key of the same name"),
     (second_key, "signature", "another key of the same name"),
     (good_beside_bad, "signature", "not that of the key it names"),
-    (other_log, "signature", "no signature of the key held"),
+    (other_log, "signature", "no signature of the known key"),
     (smaller_checkpoint, "inclusion", "not in the log that was signed"),
     (longer_proof, "inclusion", "not in the log that was signed"),
     (shorter_proof, "inclusion", "not in the log that was signed"),
     (tail_cut, "missing_tail", "The seal covers 4 records; 3 are here"),
     (seal_gone, "seal", "there is no seal"),
-    (thoughts_gone, "records", "there is none here"),
+    (thoughts_gone, "records", "the bundle has none"),
     (relabelled, "anchored", "Event 2 is not of this session"),
-    (seal_of_fewer, "anchored", "No event of the log tells of this seal"),
-    (foreign_anchor, "inclusion", "no leaf of these events"),
-    (forked_past, "consistency", "does not go on from its older checkpoint"),
+    (seal_of_fewer, "anchored", "No event of the log records this seal"),
+    (foreign_anchor, "inclusion", "not a leaf of these events"),
+    (forked_past, "consistency", "is not a continuation of its older checkpoint"),
 ]
 
 

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from examples.prove.build import build, go_root
 from observatory.ledger import merkle, note, tiles, tlog_proof
 from observatory.ledger.verify_log import consistency_holds, inclusion_holds
-from observatory.ledger.verify_note import Key, Proven, read_key, read_proof
+from observatory.ledger.verify_note import Key, ProvenLeaf, read_key, read_proof
 from tests.vectors.tile_check import check_log
 
 SIZES = (1, 2, 255, 256, 257, 70_000)
@@ -48,7 +48,7 @@ class Written:
         self.folder, self.size = folder, size
         self.entries = [entry(place) for place in range(size)]
         self.leaves = [merkle.leaf_hash(one) for one in self.entries]
-        edge = tiles.Edge()
+        edge = tiles.TileEdge()
         levels: dict[int, list[bytes]] = {0: self.leaves}
         for node in edge.extend(self.leaves):
             levels.setdefault(node.level, []).append(node.hash)
@@ -171,7 +171,11 @@ def test_go_and_we_judge_a_tlog_proof_alike_s389(
         (tmp_path / "a.leaf").write_bytes(leaf)
         done = run(tlogcheck, "proof", SIGNER.vkey, tmp_path / "a.tlog-proof", tmp_path / "a.leaf")
         ours = read_proof(proof, leaf, [key()])
-        assert (done.returncode == 0, isinstance(ours, Proven)) == (holds, holds), (number, done.stdout, ours)
+        assert (done.returncode == 0, isinstance(ours, ProvenLeaf)) == (holds, holds), (
+            number,
+            done.stdout,
+            ours,
+        )
     assert inclusion_holds(log.leaves[place], place, log.size, path, log.root)
     grown = merkle.consistency_proof(log.leaves, 257)
     assert consistency_holds(257, log.size, logs[257].root, log.root, grown)
@@ -216,11 +220,11 @@ def sigstore_judges(log: Written, place: int, path: list[bytes], body: bytes, ch
     )
     line = checkpoint.decode().splitlines()[-1].rpartition(" ")[2]
     log_id = SimpleNamespace(key_id=b64decode(line)[:4])
-    told: Any = SimpleNamespace(
+    received: Any = SimpleNamespace(
         _inner=SimpleNamespace(inclusion_proof=proof, canonicalized_body=body, log_id=log_id)
     )
-    verify_merkle_inclusion(told)
-    verify_checkpoint(ring, told)
+    verify_merkle_inclusion(received)
+    verify_checkpoint(ring, received)
 
 
 def _public_key(common: Any, der: bytes) -> Any:

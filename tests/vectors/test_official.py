@@ -20,9 +20,9 @@ import pytest
 import rfc8785
 
 from observatory.ledger import merkle, note, verify_log, verify_note
-from observatory.ledger.canonical import jcs, jcs_of_words
+from observatory.ledger.canonical import jcs, jcs_with_floats
 from observatory.ledger.verify import canonical_object
-from observatory.ledger.verify_words import canonical_words, written
+from observatory.ledger.verify_canonical import canonical_text, canonical_thought
 
 VECTORS = Path(__file__).parents[3] / "shared/vectors"
 needs_vectors = pytest.mark.skipif(not VECTORS.exists(), reason="shared/vectors is not beside this checkout")
@@ -96,7 +96,7 @@ def test_16_roots_and_every_consistency_of_tesseras_log_s380() -> None:
     leaves, roots = tessera()
     assert len(leaves) == 15 and len(roots) == 16
     for size, root in roots.items():
-        span = verify_log.Span()
+        span = verify_log.TreeSpan()
         span.extend(leaves[:size])
         assert merkle.root(leaves[:size]) == span.root() == root
         for old in range(1, size + 1):
@@ -126,8 +126,8 @@ def test_words_are_written_as_all_six_jcs_vectors_byte_for_byte_s819(name: str) 
     """S819: by the writer and by the verifier, which share no code; what comes back is written the same."""
     value, output = jcs_vector(name)
     again = json.loads(output)
-    assert jcs_of_words(value) == jcs_of_words(again) == output == written(again).encode()
-    assert canonical_words(output) == (again if isinstance(again, dict) else None)
+    assert jcs_with_floats(value) == jcs_with_floats(again) == output == canonical_text(again).encode()
+    assert canonical_thought(output) == (again if isinstance(again, dict) else None)
 
 
 @needs_vectors
@@ -193,7 +193,9 @@ def test_the_standards_own_note_is_read_by_both_s381() -> None:
     key = verify_note.read_key(vkey)
     assert isinstance(key, verify_note.Key)
     assert verify_note.signature_holds(key.public, base64.b64decode(line)[4:], text.encode())
-    assert verify_note.read_checkpoint(raw, [key]) == "The signed text is not a checkpoint's three lines."
+    assert (
+        verify_note.read_checkpoint(raw, [key]) == "The signed text is not the three lines of a checkpoint."
+    )
     bent = raw.replace(b"an example", b"no example")
     assert "not that of the key" in str(verify_note.read_checkpoint(bent, [key]))
     with pytest.raises(note.BadNote):
@@ -305,13 +307,13 @@ def test_parts_of_a_log_join_to_the_root_of_the_whole_s382() -> None:
     rng = random.Random(6962)
     for size in [*range(1, 70), 255, 256, 257, 1_000]:
         cuts = sorted(rng.sample(range(size + 1), k=min(3, size)))
-        whole = verify_log.Span()
+        whole = verify_log.TreeSpan()
         for start, end in zip([0, *cuts], [*cuts, size], strict=True):
-            part = verify_log.Span(start)
+            part = verify_log.TreeSpan(start)
             part.extend(map(leaf_at, range(start, end)))
             assert whole.join(part)
         assert whole.root() == naive(0, size) and whole.end == size
-    assert not whole.join(verify_log.Span(5)) and verify_log.Span(5).root() is None
+    assert not whole.join(verify_log.TreeSpan(5)) and verify_log.TreeSpan(5).root() is None
 
 
 def test_the_verifiers_family_shares_no_code_with_the_writer_s393() -> None:

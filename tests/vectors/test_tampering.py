@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import rfc8785
 
-from observatory.ledger.verify import Break, ChainCheck, Result, Row
+from observatory.ledger.verify import ChainBreak, ChainCheck, ChainResult, Row
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/tenant_log.json").read_text("utf-8"))
 TENANT: str = GOLDEN["tenant_id"]
@@ -28,13 +28,13 @@ HEAD = (len(EVENTS), EVENTS[-1]["hash_chain"]["event_hash"])
 VICTIM = 3
 
 
-def run(rows: list[Row], tenant_id: str = TENANT, head: tuple[int, str] | None = HEAD) -> Result:
+def run(rows: list[Row], tenant_id: str = TENANT, head: tuple[int, str] | None = HEAD) -> ChainResult:
     check = ChainCheck(tenant_id)
     check.feed(rows)
     return check.result(head)
 
 
-def broken(found: Result) -> Break:
+def broken(found: ChainResult) -> ChainBreak:
     assert not found.valid and found.first_break is not None
     return found.first_break
 

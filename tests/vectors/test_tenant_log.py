@@ -9,7 +9,7 @@ import pytest
 
 from observatory.ledger import merkle, verify
 from observatory.ledger.canonical import sha256_text
-from observatory.ledger.chain import Head, link
+from observatory.ledger.chain import ChainHead, link
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/tenant_log.json").read_text("utf-8"))
 EVENTS: list[dict[str, Any]] = GOLDEN["events"]
@@ -22,7 +22,7 @@ ROWS: list[verify.Row] = [
 @pytest.mark.req(324)
 @pytest.mark.req(450)
 def test_the_writer_makes_the_golden_records_hashes_and_leaves() -> None:
-    head = Head.genesis()
+    head = ChainHead.genesis()
     for number, item in enumerate(EVENTS, 1):
         given = {key: value for key, value in item["event"].items() if key != "hash_chain"}
         linked = link(head, given, GOLDEN["tenant_id"])
@@ -47,7 +47,9 @@ def test_the_verifier_accepts_the_golden_rows() -> None:
         and found.last_hash == last["event_hash"]
     )
     held = found.held
-    assert held == verify.Held(density=True, chain=True, record=True, leaf=True, columns=None, head=True)
+    assert held == verify.CheckedProperties(
+        density=True, chain=True, record=True, leaf=True, columns=None, head=True
+    )
 
 
 def test_the_roots_of_every_prefix_are_the_golden_ones() -> None:

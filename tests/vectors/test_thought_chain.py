@@ -11,7 +11,7 @@ import pytest
 from observatory.ledger import thoughts
 from observatory.ledger.canonical import jcs
 from observatory.ledger.merkle import root
-from observatory.ledger.thoughts import Hashes, Thought, Walk
+from observatory.ledger.thoughts import Thought, ThoughtChain, ThoughtHashes
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "golden/thought_chain.json").read_text("utf-8"))
 HASH = "sha256:"
@@ -22,8 +22,8 @@ def thought_of(record: dict[str, Any]) -> Thought:
     return Thought(**(record | texts))
 
 
-def hashes_of(one: dict[str, Any]) -> Hashes:
-    return Hashes(*(HASH + one[name] for name in ("content_hash", "chain_hash", "parent_chain_hash")))
+def hashes_of(one: dict[str, Any]) -> ThoughtHashes:
+    return ThoughtHashes(*(HASH + one[name] for name in ("content_hash", "chain_hash", "parent_chain_hash")))
 
 
 @pytest.mark.req(278)
@@ -41,7 +41,7 @@ def test_every_record_hashes_as_it_is_written_down_s322(one: dict[str, Any]) -> 
 
 @pytest.mark.req(307, 313)
 def test_the_walk_over_them_holds_and_gives_the_sealed_root_s336() -> None:
-    walk = Walk("ses_1", HASH + GOLDEN["genesis"], None)
+    walk = ThoughtChain("ses_1", HASH + GOLDEN["genesis"], None)
     roots = [root(walk.leaves).hex()]
     for one in GOLDEN["records"]:
         assert walk.step(thought_of(one["record"]), hashes_of(one))

@@ -1,4 +1,4 @@
-"""Real Chromium, real gateway, the demo's own mesh: what the browser tests stand on.
+"""Fixtures of the browser tests: real Chromium, a real gateway, the demo's mesh.
 
 One browser serves all tests of a worker; each test gets a context of its own, so nothing of a page outlives
 it. Tests of what a live mesh looks like take `atlas`, one for all workers and begun last because it burns as
@@ -29,7 +29,7 @@ from tools import chromium
 
 Open = Callable[..., Window]
 LONGEST_S = 600.0
-# Not the first visit: no tour. What the page itself keeps later is left alone.
+# Not the first visit: no tour. What the page itself stores later is left alone.
 BEGUN = """
 // An empty or broken-off document has no storage, and none of our page either.
 if (location.protocol.startsWith("http") && !localStorage.getItem("observatory:tour")) {
@@ -40,12 +40,12 @@ if (location.protocol.startsWith("http") && !localStorage.getItem("observatory:t
 
 
 class Atlas(Server):
-    """The demo as `observatory demo` starts it, mesh and gateway, with its story told faster."""
+    """The demo as `observatory demo` starts it, mesh and gateway, with its story at a faster pace."""
 
     verb = "demo"
 
     def start(self) -> Atlas:
-        """`ATLAS=folder` names a demo that runs already: for whoever writes tests and will not wait."""
+        """`ATLAS=folder` names a demo that is already running, for faster test development."""
         visited = os.environ.get("ATLAS")
         if visited is None:
             super().start()
@@ -75,7 +75,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def posix(browser: Browser) -> Iterator[Browser]:
-    """A browser of a machine without a language: what it says of itself is no language tag."""
+    """A browser on a machine without a locale: its language is not a valid tag."""
     found = chromium.find()
     launched = browser.browser_type.launch(
         executable_path=found.path,
@@ -113,7 +113,7 @@ def atlas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Atlas]:
 
 
 def _is_left(turn: IO[str], users: IO[str]) -> bool:
-    """Nobody uses it any more, and while this turn lasts nobody begins to."""
+    """True if no worker uses it any more; the lock keeps new ones out."""
     fcntl.flock(turn, fcntl.LOCK_EX)
     try:
         fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -124,10 +124,10 @@ def _is_left(turn: IO[str], users: IO[str]) -> bool:
 
 
 @pytest.fixture(scope="session")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A gateway on which nobody works but the tests, each with agents and sessions of its own.
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A gateway used by the tests only, each with its own agents and sessions.
 
-    It knows one session that was told in advance, and a class of five writers.
+    It has one prepared session, and five agents of type writer.
     """
     with Server(tmp_path_factory.mktemp("house") / "data") as running:
         Story(running)
@@ -144,7 +144,7 @@ def alone(tmp_path: Path) -> Iterator[Server]:
 
 
 def cookie_of(server: Server, role: str = "admin") -> dict[str, Any]:
-    """What a browser has after it followed a login link; roles without a key get a user of their own."""
+    """The cookie after following a login link; roles without a key get a new user."""
     who, asked = role, {}
     if role not in ("admin", "operator"):
         person = {"name": f"{role}-{uuid.uuid4().hex[:6]}", "role": role}

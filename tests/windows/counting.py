@@ -12,7 +12,7 @@ WORK_S = 0.1  # in place of the real work
 
 
 def main(name: str, session_id: str) -> None:
-    # A pulse before its first word is nobody's: the next one need not be a test's longest wait.
+    # A heartbeat before its first message has no effect, so that a test need not wait for the next.
     agent = Agent(name, agent_type="counter", delivery=Delivery(linger_s=0), heartbeat_s=1.0)
     agent.listen(30)  # known to be reachable before it says its first word
     session = agent.session(session_id=session_id)

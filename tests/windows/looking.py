@@ -1,4 +1,4 @@
-"""A window as an operator has it: a real page, watched, with what tests do to it said in few words.
+"""A browser page as an operator sees it, with short helpers and a watch for page errors.
 
 A page that writes an error to its console, throws, or is answered 4xx or 5xx without the test having said so
 fails its test, whatever else the test looked at. Waiting is Playwright's own: on conditions, never on time.
@@ -38,14 +38,14 @@ VIEWS = {
     "5": "/forensics",
     "6": "/god-mode",
 }
-# Gone because the page was left or asked anew: nobody waits for it any more.
+# Aborted because the page was left or refetched: harmless.
 LEFT = ("net::ERR_ABORTED", "NS_BINDING_ABORTED")
 PATIENCE_MS = PATIENCE_S * 1000
 expect.set_options(timeout=PATIENCE_MS)
 
 
 class Window:
-    """One page. `faults` is what it did wrong; `forgiving` names what a test brings about on purpose."""
+    """One page. `faults` lists its errors; `forgiving` allows errors a test causes on purpose."""
 
     def __init__(self, context: BrowserContext, url: str) -> None:
         self.page: Page = context.new_page()
@@ -59,7 +59,7 @@ class Window:
         self.page.on("response", self._answered)
 
     def _said(self, message: ConsoleMessage) -> None:
-        # The browser's own line about a failed request is said better by `_answered` and `_failed`.
+        # Failed requests are reported by `_answered` and `_failed` with more detail.
         if message.type == "error" and not message.text.startswith("Failed to load resource"):
             self._note(f"console: {message.text[:2000]}")
 
@@ -78,7 +78,7 @@ class Window:
 
     @contextmanager
     def forgiving(self, *patterns: str) -> Iterator[None]:
-        """What the test itself brings about, e.g. a gateway that is gone. Nothing else is let through."""
+        """Allows errors the test itself causes, e.g. a stopped gateway, and no others."""
         self._forgiven.extend(patterns)
         yield
         self.page.wait_for_load_state()
@@ -89,7 +89,7 @@ class Window:
         return self
 
     def settled(self) -> Window:
-        """The frame stands and the view's chunk has come."""
+        """Waits until the frame and the view's chunk are loaded."""
         expect(self.page.get_by_role("navigation", name="Views")).to_be_visible()
         expect(self.page.get_by_role("main")).not_to_be_empty()
         return self
@@ -100,14 +100,14 @@ class Window:
         return self
 
     def at(self, pattern: str) -> None:
-        """The address, without the host, comes to match."""
+        """Waits until the URL, without the host, matches."""
         expect(self.page).to_have_url(re.compile(re.escape(self.url) + pattern))
 
     def role(self, role: Any, name: str | re.Pattern[str] | None = None, **more: Any) -> Locator:
         return self.page.get_by_role(role, name=name, **more) if name else self.page.get_by_role(role, **more)
 
     def confirmed(self, does: str, word: str) -> None:
-        """What cannot be undone: its button works only once the word is typed."""
+        """Confirms an irreversible action: its button is enabled once the word is typed."""
         asked = self.role("group", does)
         button = asked.get_by_role("button", name=does)
         expect(button).to_be_disabled()
@@ -115,7 +115,7 @@ class Window:
         button.click()
 
     def is_accessible(self, **options: Any) -> None:
-        """axe holds nothing against the page as it is now that is serious or worse."""
+        """axe finds no serious or critical violation in the page as it is now."""
         found = self._serious(options)
         assert not found, "\n".join(found)
 
@@ -132,7 +132,7 @@ class Window:
         ]
 
     def shot(self, name: str) -> None:
-        """A picture, only when `SHOTS` names a folder."""
+        """Takes a screenshot, only when `SHOTS` names a folder."""
         folder = os.environ.get("SHOTS")
         if folder:
             Path(folder).mkdir(parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ class Window:
 
 
 class ActFirst:
-    """Nothing is looked at until something was done: whoever acts finds out, and not a look before."""
+    """Suspends polling, so that the next command, and not a refetch, discovers the change."""
 
     def __init__(self) -> None:
         self._has_acted = False

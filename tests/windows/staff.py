@@ -1,4 +1,4 @@
-"""Agents of the browser tests: one that works as a process of its own, and sessions with a known shape.
+"""Agents of the browser tests: one running as a separate process, and sessions of a known shape.
 
 What a click must bring about lies on the other side of the gateway: a process that stops, an inbox that holds
 the edited text. Those sides are here, each through the public doors.
@@ -24,7 +24,7 @@ SCRIPT = Path(__file__).with_name("counting.py")
 
 
 class Worker:
-    """`counting.py` as a process: it counts aloud, step by step, while the gateway lets it."""
+    """`counting.py` as a process: it sends a step per number, until the gateway stops it."""
 
     def __init__(self, server: Server, home: Path) -> None:
         self.name = f"counter-{uuid.uuid4().hex[:8]}"
@@ -53,7 +53,7 @@ class Worker:
                 self.heard.append(rest)
 
     def works_on(self, steps: int = 3) -> int:
-        """It takes so many more steps; the number it has reached."""
+        """Waits for this many more steps; returns the number reached."""
         wanted = self.count + steps
         until(lambda: self.count >= wanted)
         return self.count
@@ -72,7 +72,7 @@ class Worker:
 
 
 class Story:
-    """A session told in advance: a fork, a join, a failure, doubt, citations, memory, a gate, an end."""
+    """A prepared session: a fork, a join, a failure, low confidence, citations, memory, a gate, an end."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -150,13 +150,13 @@ class Story:
         return {"intent": intent, "reasoning_chain": [f"First: {intent}."], "confidence_score": 0.9}
 
     def folded(self) -> Story:
-        """The analyst has read it: facts, costs and reviews know it."""
+        """Waits until the analyst has processed it: facts, costs and reviews exist."""
         until(lambda: ask(self.server, "/v1/memory", session=self.session, limit=50)["items"])
         return self
 
 
 class Gate:
-    """A message from one agent to another that waits for a person; and what the other has got so far."""
+    """A gated message from one agent to another, and what the receiver has got so far."""
 
     def __init__(self, server: Server, session: str | None = None) -> None:
         self.server = server
@@ -183,7 +183,7 @@ class Gate:
         return str(answer.json()["message_id"])
 
     def got(self) -> list[Json]:
-        """What bob finds in his inbox, acknowledged or not: the messages in the order they came."""
+        """The messages in bob's inbox, acknowledged or not, in order of arrival."""
         answer = self.server.http("admin").get(f"/v1/agents/{self.bob}/inbox", params={"limit": 100})
         return [item["message"] for item in answer.json()["items"] if item["kind"] == "message"]
 

@@ -1,4 +1,4 @@
-"""The message archive and a message's page: asked, explained, narrowed, walked, read to its bytes."""
+"""The message archive and the message page: search, facets, navigation, exact bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ESC, RLO = "\x1b", "\u202e"
 
 
 def talk(server: Server, mark: str, count: int = 12) -> tuple[str, list[dict[str, Any]]]:
-    """Two agents speak of a thing nobody else speaks of."""
+    """Two agents with messages about a unique subject."""
     session = new()
     lines = [
         step(
@@ -44,12 +44,12 @@ def rows(window: Window) -> Any:
 
 @pytest.mark.req(119, 220, 221)
 def test_the_archive_is_asked_explained_narrowed_and_walked_s663_s664_s666(
-    house: Server, opened: Open
+    deployment: Server, opened: Open
 ) -> None:
-    """S660, S663, S664, S666: a question explains itself; list, timeline and agents are in the address."""
+    """S660, S663, S664, S666: a query explains itself; list, timeline and agents are in the URL."""
     mark = f"quokka{uuid.uuid4().hex[:6]}"
-    talk(house, mark)
-    window = opened(house, "/forensics")
+    talk(deployment, mark)
+    window = opened(deployment, "/forensics")
     page = window.page
     expect(rows(window).first).to_be_visible()
     expect(page.get_by_text("All messages, newest first.")).to_be_visible()
@@ -66,32 +66,32 @@ def test_the_archive_is_asked_explained_narrowed_and_walked_s663_s664_s666(
     expect(window.role("option").first).to_have_text(re.compile("^status:success"))
     field.press("Escape")
     expect(window.role("listbox")).to_have_count(0)
-    # What cannot be read is pointed at under its very characters, and the rest is searched.
+    # Parse errors are marked under their very characters, and the rest is searched.
     field.fill(f'"{mark}" cost:dear')
     alert = window.role("alert")
-    expect(alert).to_contain_text("At “cost:dear”: ! cost:dear is no figure; write cost:<0.5")
+    expect(alert).to_contain_text("At “cost:dear”: ! cost:dear is not a number; write cost:<0.5")
     expect(rows(window)).to_have_count(12)
-    take = window.role("button", "take cost:dear out")
+    take = window.role("button", "remove cost:dear")
     take.click()
     expect(field).to_have_value(f'"{mark}"')
     expect(alert).to_have_count(0)
-    expect(page.get_by_text(f"Messages with “{mark}”, or what means something like it")).to_be_visible()
-    # Each hit says why, with its words marked.
+    expect(page.get_by_text(f"Messages with “{mark}”, or with similar meaning")).to_be_visible()
+    # Each hit shows why it matched, with its words marked.
     first = rows(window).first
     expect(first.locator("mark").first).to_have_text(mark)
     expect(first).to_contain_text(f"“{mark}”")
     window.is_accessible()
-    # A facet narrows, and its chip says so.
-    beside = window.role("complementary", "Narrow it down")
+    # A facet adds a filter, shown as a chip.
+    beside = window.role("complementary", "Filters")
     beside.get_by_role("button", name=re.compile(f"^bea-{mark}")).click()
     window.at(rf".*{mark}.*agent:bea-{mark}")
     expect(rows(window)).to_have_count(4)
     page.go_back()
     expect(rows(window)).to_have_count(12)
-    # Space peeks, J goes on, Enter opens, Esc leads back.
+    # Space peeks, J steps on, Enter opens, Esc returns.
     field.press("Escape")
     window.press("t", "Space").at(r".*peek=message:msg_")
-    expect(window.role("complementary", re.compile("^Message msg_"))).to_contain_text("Place in the chain")
+    expect(window.role("complementary", re.compile("^Message msg_"))).to_contain_text("Position in the chain")
     before = page.url
     window.press("j")
     expect(page).not_to_have_url(before)
@@ -100,17 +100,17 @@ def test_the_archive_is_asked_explained_narrowed_and_walked_s663_s664_s666(
     page.go_back()
     # Which agents discussed it.
     window.press("g").at(r".*show=agents")
-    agents = window.role("table", "Agents that spoke of it")
+    agents = window.role("table", "Agents with matches")
     expect(agents.locator("tr[data-index]")).to_have_count(2)
     expect(agents.locator("tr[data-index]").first).to_contain_text(re.compile(rf"ann-{mark}\s*8"))
     window.press("t", "Enter").at(rf".*agent:ann-{mark}")
     expect(rows(window)).to_have_count(8)
-    # When it was said: all of them, narrowed to one bar by keyboard, and wide again.
+    # Messages over time: all of them, narrowed to one bar by keyboard, and wide again.
     field.fill(f'"{mark}"')
     expect(rows(window)).to_have_count(12)
     field.press("Escape")
     window.press("h").at(r".*show=timeline")
-    chart = window.role("figure", "When it was said")
+    chart = window.role("figure", "Messages over time")
     expect(chart).to_contain_text("12 messages")
     bar = chart.get_by_role("button", name=re.compile(r": [1-9]\d* messages?$")).last
     bar.focus()
@@ -122,34 +122,37 @@ def test_the_archive_is_asked_explained_narrowed_and_walked_s663_s664_s666(
     window.press("l")
     expect(chart).to_have_count(0)
     field.fill('"nobody said zzz"')
-    expect(page.get_by_text("Nothing in the archive fits.")).to_be_visible()
+    expect(page.get_by_text("No matches.")).to_be_visible()
 
 
 @pytest.mark.req(119)
 def test_a_message_is_told_as_a_story_to_its_bytes_and_place_s667_s668_s669(
-    house: Server, opened: Open
+    deployment: Server, opened: Open
 ) -> None:
     """S667, S668, S669: all types, hostile text inert, a megabyte, an unknown type, digest and neighbours."""
     session = new()
-    ids = {kind: house.send(acceptable(house, kind), "admin").json()["message_id"] for kind in MESSAGE_TYPES}
+    ids = {
+        kind: deployment.send(acceptable(deployment, kind), "admin").json()["message_id"]
+        for kind in MESSAGE_TYPES
+    }
     log = full_decision_log()
     log["meta"] |= {"session_id": session, "step_id": f"s-{uuid.uuid4().hex[:8]}", "parent_step_id": None}
-    ids["decision_log"] = send(house, log)["message_id"]
+    ids["decision_log"] = send(deployment, log)["message_id"]
     hostile = f"<img src=x onerror=\"document.title='gone'\"> {ESC}[31mred pay {RLO}bob " + "x" * 900_000
     ids["hostile"] = send(
-        house, envelope("text", payload={"content": hostile}, metadata={"session_id": session})
+        deployment, envelope("text", payload={"content": hostile}, metadata={"session_id": session})
     )["message_id"]
-    window = opened(house, f"/forensics/message/{ids['decision_log']}")
+    window = opened(deployment, f"/forensics/message/{ids['decision_log']}")
     page = window.page
-    story = window.role("region", "What it says")
-    for chapter in ("How it reasoned", "What it did", "What it cost", "Who it was"):
+    story = window.role("region", "Content")
+    for chapter in ("Reasoning", "Action", "Cost", "Agent"):
         expect(story.get_by_role("region", name=chapter, exact=True)).to_be_visible()
-    expect(window.role("figure", "The exact message")).to_contain_text(
-        "✓ these bytes, hashed in this browser"
+    expect(window.role("figure", "Exact message")).to_contain_text(
+        "✓ matches these bytes, hashed in this browser"
     )
-    chain = window.role("list", "Place in the chain")
+    chain = window.role("list", "Position in the chain")
     expect(chain.get_by_role("listitem")).to_have_count(3)
-    expect(page.get_by_text("Compared here: each names the hash of the one before.")).to_be_visible()
+    expect(page.get_by_text("Verified here: each names the hash of the previous one.")).to_be_visible()
     window.is_accessible()
     before = page.url
     window.press("k")
@@ -161,9 +164,9 @@ def test_a_message_is_told_as_a_story_to_its_bytes_and_place_s667_s668_s669(
         "status_alert": "raises an alert",
         "artifact_share": "shares an artifact",
         "action_confirmation": "confirms an action",
-        "heartbeat": "gives a sign of life",
+        "heartbeat": "sends a heartbeat",
         "text": "writes",
-        "system_event": "tells of the platform",
+        "system_event": "reports a platform event",
     }
     assert set(words) == set(MESSAGE_TYPES)
     for kind, does in words.items():
@@ -173,7 +176,7 @@ def test_a_message_is_told_as_a_story_to_its_bytes_and_place_s667_s668_s669(
         )
         expect(window.role("heading", re.compile(f"{does}$"))).to_be_visible()
         expect(story.get_by_role("region").first).to_be_visible()
-    # A megabyte of bad manners: shown as signs, its beginning only, and the page answers at once.
+    # A megabyte of invisible characters: shown by name, truncated, and the page stays responsive.
     window.go(f"/forensics/message/{ids['hostile']}")
     expect(story).to_contain_text("<img src=x onerror=")
     expect(story).to_contain_text("␛[31mred pay ⟨U+202E⟩bob")
@@ -183,40 +186,40 @@ def test_a_message_is_told_as_a_story_to_its_bytes_and_place_s667_s668_s669(
     expect(window.role("dialog")).to_be_visible()
     window.press("Escape")
 
-    # A type of the future is shown as it is.
+    # An unknown message type is shown as JSON.
     def future(route: Route) -> None:
-        told = route.fetch()
-        found = told.json() | {
+        received = route.fetch()
+        found = received.json() | {
             "message_type": "telepathy",
             "message": {"payload": {"thought": "of tomorrow"}},
         }
-        route.fulfill(response=told, json=found)
+        route.fulfill(response=received, json=found)
 
     page.route(re.compile(rf"/v1/messages/{ids['text']}$"), future)
     window.go(f"/forensics/message/{ids['text']}")
-    expect(page.get_by_text("This page does not know this type yet")).to_be_visible()
+    expect(page.get_by_text("Unknown message type")).to_be_visible()
     expect(window.role("group", "The message")).to_contain_text("of tomorrow")
     with window.forgiving(r"answer: 404 GET"):
         window.go("/forensics/message/msg_nobody")
-        expect(page.get_by_text("No message or step of this tenant is called msg_nobody.")).to_be_visible()
+        expect(page.get_by_text("There is no message or step msg_nobody in this tenant.")).to_be_visible()
 
 
 @pytest.mark.req(220)
 def test_the_archive_on_a_phone_empty_away_and_come_back_s665(alone: Server, opened: Open) -> None:
-    """S665: empty teaches, what comes is put in, a gateway that is away is said, nothing typed is lost."""
+    """S665: empty states, live updates, an unreachable gateway, input is kept."""
     window = opened(alone, "/forensics", phone=True, light=True, role="viewer")
     page = window.page
-    expect(page.get_by_text("Nothing was archived yet.")).to_be_visible()
+    expect(page.get_by_text("No messages archived yet.")).to_be_visible()
     mark = f"tapir{uuid.uuid4().hex[:6]}"
     talk(alone, mark, 130)
     expect(rows(window).first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    # Further down nothing shifts: what is newer is offered.
-    expect(page.get_by_text("as far as you scroll").or_(page.get_by_text("130 hits"))).to_be_visible()
+    # Further down nothing shifts: newer hits are offered.
+    expect(page.get_by_text("scroll for more").or_(page.get_by_text("130 hits"))).to_be_visible()
     box = window.role("table", "Messages").locator("..")
     box.evaluate("box => { box.scrollTop = 60 * 28; }")
     expect(rows(window).filter(has_text="number 60")).to_have_count(1)
-    # What was the end when one arrived there is not the end any more once the next page came: one scrolls on.
+    # The end moves once the next page is loaded: keep scrolling.
     oldest = rows(window).filter(has_text="number 0")
     for _ in range(60):
         box.evaluate("box => { box.scrollTop = box.scrollHeight; }")

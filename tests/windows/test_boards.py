@@ -1,4 +1,4 @@
-"""The boards of the Forensic Inspector: what it cost, who started it, who disagrees, what leaves."""
+"""The boards of the Forensic Inspector: costs, infections, drift, violations, export."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, expect
 
-from observatory.features.backup import export_file as exported
+from observatory.cli.verify import export as exported
 from tests.flows.graphs import ask, new, send_all, step
 from tests.flows.insight import settled
 from tests.flows.server import Server
@@ -24,7 +24,7 @@ from tests.windows.looking import Window
 
 
 class Affair:
-    """A false fact that came from one and was taken over by two; two that disagree; names of their own."""
+    """A false fact from one agent, adopted by two; a conflict; unique names."""
 
     def __init__(self, server: Server) -> None:
         self.server, self.mark = server, uuid.uuid4().hex[:6]
@@ -49,13 +49,15 @@ class Affair:
         return f"The {self.mark} refund limit"
 
     def _step(self, name: str, agent: str, cost: float, *parents: str, **delta: Any) -> dict[str, Any]:
-        told = {"cost": cost, "tokens_consumed": 10, "cumulative_session_cost": None} | delta
-        return step(self.session, name, *parents, agent=agent, state_delta={"added_to_memory": None} | told)
+        received = {"cost": cost, "tokens_consumed": 10, "cumulative_session_cost": None} | delta
+        return step(
+            self.session, name, *parents, agent=agent, state_delta={"added_to_memory": None} | received
+        )
 
 
 @pytest.fixture(scope="module")
-def affair(house: Server) -> Affair:
-    return Affair(house)
+def affair(deployment: Server) -> Affair:
+    return Affair(deployment)
 
 
 def row(window: Window, text: str) -> Locator:
@@ -64,15 +66,15 @@ def row(window: Window, text: str) -> Locator:
 
 @pytest.mark.req(119, 222)
 def test_what_the_last_hour_cost_is_told_drilled_into_and_saved_s700_s710(
-    house: Server, affair: Affair, opened: Open
+    deployment: Server, affair: Affair, opened: Open
 ) -> None:
-    """S700, S710: by agent, its sessions, their branches; the file holds what is shown, and no formula."""
-    window = opened(house, "/forensics/costs")
+    """S700, S710: by agent, its sessions, their branches; the file contains what is shown, and no formula."""
+    window = opened(deployment, "/forensics/costs")
     expect(window.page.get_by_text(re.compile(r"\$[\d.]+k? in the last hour"))).to_be_visible()
     table = window.role("table", "Costs by agent")
     expect(table.get_by_role("row").nth(1)).to_contain_text("%")
     window.is_accessible()
-    by = window.role("radiogroup", "By what")
+    by = window.role("radiogroup", "Group by")
     by.get_by_text("Session", exact=True).click()
     window.at(r"/forensics/costs\?by=session")
     by.get_by_text("Branch", exact=True).click()
@@ -99,111 +101,113 @@ def test_what_the_last_hour_cost_is_told_drilled_into_and_saved_s700_s710(
     assert round(sum(float(one["share"]) for one in rows), 3) == 1.0
     with window.page.expect_download() as saving:
         window.role("button", "Save JSON").click()
-    told = json.loads(Path(saving.value.path()).read_text("utf-8"))
-    assert (told["by"], told["total"], len(told["items"])) == ("branch", 1.75, 3)
+    received = json.loads(Path(saving.value.path()).read_text("utf-8"))
+    assert (received["by"], received["total"], len(received["items"])) == ("branch", 1.75, 3)
 
 
 @pytest.mark.req(119, 154)
 def test_who_started_a_false_fact_is_told_large_and_it_is_marked_and_quarantined_s711_s712_s713(
-    house: Server, affair: Affair, opened: Open
+    deployment: Server, affair: Affair, opened: Open
 ) -> None:
     """S711, S712, S713: from the list to the source, the evidence, the memory of each, and the pauses."""
-    window = opened(house, f"/forensics/infections?q={affair.mark}")
+    window = opened(deployment, f"/forensics/infections?q={affair.mark}")
     line = row(window, affair.claim)
     expect(line).to_contain_text(affair.first)
     line.click()
     window.at(rf".*fact={affair.fact}")
-    expect(window.role("heading", re.compile(f"Started by {affair.first}, "))).to_be_visible()
+    expect(window.role("heading", re.compile(f"Originated by {affair.first}, "))).to_be_visible()
     evidence = window.role("table", "Evidence")
-    expect(row(window, affair.second).first).to_contain_text("read it, of #")
+    expect(row(window, affair.second).first).to_contain_text("read, from #")
     expect(evidence.get_by_role("row")).to_have_count(4)
-    expect(window.page.get_by_text("3 agents hold it in 1 session")).to_be_visible()
-    # State scrub: before it had the claim, and after.
+    expect(window.page.get_by_text("3 agents affected in 1 session")).to_be_visible()
+    # State scrub: before it received the claim, and after.
     window.page.get_by_label("of", exact=True).select_option(affair.second)
-    held = window.role("list", f"What {affair.second} held")
+    held = window.role("list", f"Memory of {affair.second}")
     expect(held).to_contain_text(affair.claim)
     window.role("slider", "Step of the spread").press("Home")
-    expect(window.page.get_by_text("It held nothing then.")).to_be_visible()
+    expect(window.page.get_by_text("Memory was empty.")).to_be_visible()
     window.at(r".*seq=\d+")
     window.is_accessible()
-    # Marked, and taken back.
+    # Marked, and undone.
     window.role("button", "Mark false…").click()
     window.role("textbox", re.compile("Why is it false")).fill("another reactor")
     window.role("button", re.compile("^Mark false and")).click()
-    expect(window.role("button", "Not false after all")).to_be_visible()
+    expect(window.role("button", "Undo mark as false")).to_be_visible()
     expect(window.page.get_by_text("another reactor")).to_be_visible()
     window.press("u")
     expect(window.role("button", "Mark false…")).to_be_visible()
-    until(lambda: ask(house, f"/v1/facts/{affair.fact}")["marked_false"] is None)
-    # Another operator marks it: the page hears of it.
-    assert house.http("admin").post(f"/v1/facts/{affair.fact}/false", json={}).status_code == 201
-    expect(window.role("button", "Not false after all")).to_be_visible()
-    # What is typed outlives the form; whom it pauses is said before it happens.
+    until(lambda: ask(deployment, f"/v1/facts/{affair.fact}")["marked_false"] is None)
+    # Another operator marks it: the page updates.
+    assert deployment.http("admin").post(f"/v1/facts/{affair.fact}/false", json={}).status_code == 201
+    expect(window.role("button", "Undo mark as false")).to_be_visible()
+    # Input survives the form; the preview lists the agents to pause.
     window.role("button", "Quarantine…").click()
-    window.role("textbox", re.compile("What is true instead")).fill("It is 50 MW")
+    window.role("textbox", re.compile("Correction")).fill("It is 50 MW")
     window.role("button", "Cancel").click()
     window.role("button", "Quarantine…").click()
-    expect(window.role("textbox", re.compile("What is true instead"))).to_have_value("It is 50 MW")
-    window.role("button", "Say what would happen").click()
-    expect(window.role("form", "Quarantine this fact")).to_contain_text("3 would be paused and told")
-    assert not any(one["paused"] for one in ask(house, f"/v1/sessions/{affair.session}")["agents"])
-    window.role("button", "Pause 3 and tell them").click()
-    expect(window.page.get_by_text("3 paused and told the correction")).to_be_visible()
-    until(lambda: ask(house, f"/v1/sessions/{affair.session}")["paused"] == 3)
+    expect(window.role("textbox", re.compile("Correction"))).to_have_value("It is 50 MW")
+    window.role("button", "Preview").click()
+    expect(window.role("form", "Quarantine this fact")).to_contain_text(
+        "3 agents would be paused and corrected"
+    )
+    assert not any(one["paused"] for one in ask(deployment, f"/v1/sessions/{affair.session}")["agents"])
+    window.role("button", "Pause and correct 3 agents").click()
+    expect(window.page.get_by_text("3 agents paused and sent the correction")).to_be_visible()
+    until(lambda: ask(deployment, f"/v1/sessions/{affair.session}")["paused"] == 3)
     window.role("button", "‹ all facts").click()
     top = window.page.locator("tr[data-index='0']")
     expect(top).to_contain_text("× false")
-    viewer = opened(house, f"/forensics/infections?fact={affair.fact}", role="viewer", phone=True)
-    expect(viewer.role("heading", re.compile("Started by"))).to_be_visible()
+    viewer = opened(deployment, f"/forensics/infections?fact={affair.fact}", role="viewer", phone=True)
+    expect(viewer.role("heading", re.compile("Originated by"))).to_be_visible()
     expect(viewer.role("button", "Quarantine…")).to_be_disabled()
-    expect(viewer.page.get_by_text("Your role (viewer) may read, not command agents.")).to_be_visible()
+    expect(viewer.page.get_by_text("Your role (viewer) can read but not command agents.")).to_be_visible()
 
 
 @pytest.mark.req(119)
 def test_a_disagreement_is_ruled_and_a_refusal_keeps_what_was_chosen_s714(
-    house: Server, affair: Affair, opened: Open
+    deployment: Server, affair: Affair, opened: Open
 ) -> None:
-    """S714: values side by side; who is told is said first; another operator may have been first."""
+    """S714: values side by side; the agents to notify are listed first; optimistic concurrency."""
     subject = affair.subject.lower()
-    window = opened(house, f"/forensics/drift?conflict=session:{affair.session}%20{subject}")
-    beside = window.role("complementary", "The chosen disagreement")
+    window = opened(deployment, f"/forensics/drift?conflict=session:{affair.session}%20{subject}")
+    beside = window.role("complementary", "Selected conflict")
     expect(beside).to_contain_text(subject)
     for value, agent in (("5 EUR", affair.second), ("8 EUR", affair.third)):
         expect(beside.get_by_role("region", name=f"Value {value}")).to_contain_text(agent)
     window.is_accessible()
     beside.get_by_role("radio", name="neither").check()
     beside.get_by_role("textbox", name="The true value").fill("perhaps a lot of money, who knows it today")
-    beside.get_by_role("button", name="Rule…").click()
+    beside.get_by_role("button", name="Resolve…").click()
     with window.forgiving("answer: 422 POST"):
-        beside.get_by_role("button", name=re.compile("^Tell 2 agents")).click()
+        beside.get_by_role("button", name=re.compile("to 2 agents$")).click()
         expect(beside.get_by_role("alert")).to_contain_text("a number, a date")
     expect(beside.get_by_role("textbox", name="The true value")).to_have_value(re.compile("^perhaps"))
     beside.get_by_role("radio", name="5 EUR").check()
-    beside.get_by_role("button", name="Rule…").click()
-    expect(beside).to_contain_text(f"{affair.third} will find in the inbox")
-    beside.get_by_role("button", name="Tell 1 agent: 5 EUR").click()
-    expect(beside).to_contain_text("you ruled 5 EUR")
-    expect(beside.get_by_text("✓ ruled")).to_be_visible()
+    beside.get_by_role("button", name="Resolve…").click()
+    expect(beside).to_contain_text(f"{affair.third} will receive in the inbox")
+    beside.get_by_role("button", name="Send 5 EUR to 1 agent").click()
+    expect(beside).to_contain_text("Resolved to 5 EUR by you")
+    expect(beside.get_by_text("✓ resolved")).to_be_visible()
 
 
 @pytest.mark.req(119)
 def test_violations_come_as_they_happen_and_an_export_is_taken_and_verifies_s715_s716_s717(
-    house: Server, opened: Open, tmp_path: Path
+    deployment: Server, opened: Open, tmp_path: Path
 ) -> None:
-    """S715, S716, S717: groups and filter, live; plan, manifest and file; who may not is told why."""
+    """S715, S716, S717: groups and filter, live; estimate, manifest and file; missing permission."""
     agent, secret = f"crooked-{uuid.uuid4().hex[:6]}", f"secret{uuid.uuid4().hex}"
 
     def breaks() -> None:
         log = decision_log(identity={"agent_id": agent, "capability_version": "v9.9.9"})
         del log["cognition"]["intent"]
         log["cognition"]["reasoning_chain"] = [secret]
-        assert house.send(log).status_code == 422
+        assert deployment.send(log).status_code == 422
 
     breaks()
-    window = opened(house, f"/forensics/violations?agent={agent}")
-    expect(window.page.get_by_text("1 message broke the schema in the last hour")).to_be_visible()
+    window = opened(deployment, f"/forensics/violations?agent={agent}")
+    expect(window.page.get_by_text("1 schema violation in the last hour")).to_be_visible()
     breaks()
-    expect(window.page.get_by_text("2 messages broke the schema in the last hour")).to_be_visible()
+    expect(window.page.get_by_text("2 schema violations in the last hour")).to_be_visible()
     line = row(window, "cognition.intent")
     expect(line).to_contain_text("v9.9.9")
     expect(window.role("list", "Newest violations").get_by_role("listitem")).to_have_count(2)
@@ -211,18 +215,23 @@ def test_violations_come_as_they_happen_and_an_export_is_taken_and_verifies_s715
     assert secret not in window.page.content()
     window.is_accessible()
     window.role("textbox", "Search the reason").fill("no such reason")
-    expect(window.page.get_by_text("Nothing fits these filters")).to_be_visible()
-    # The same page as an admin goes on to the export: an operator may not.
+    expect(window.page.get_by_text("No violations match these filters")).to_be_visible()
+    # The same page as an admin continues with the export: an operator may not.
     window.go("/forensics/exports").settled()
     expect(window.role("button", "Export", exact=True)).to_be_disabled()
-    expect(window.page.get_by_text("Your role (operator) may read, not export.").first).to_be_visible()
-    admin = opened(house, "/forensics/exports?what=numbers&from=5&to=3", role="admin")
-    expect(admin.role("alert")).to_contain_text("not before the first")
+    expect(window.page.get_by_text("Your role (operator) can read but not export.").first).to_be_visible()
+    talk = new()
+    send_all(
+        deployment, [step(talk, new(), agent=f"talker-{talk}") for _ in range(90)]
+    )  # an event each, at least
+    admin = opened(deployment, "/forensics/exports?what=numbers&from=5&to=3", role="admin")
+    fault = admin.page.get_by_role("alert").filter(has_text="not before the first")
+    expect(fault).to_be_visible()  # the banner of a kill switch, which others engage here, is an alert too
     admin.role("textbox", "Last event").fill("90")
     expect(admin.page.get_by_text("86 events, ")).to_be_visible()
     with admin.page.expect_download() as saving:
         admin.role("button", "Export", exact=True).click()
-    came = admin.role("region", "What came")
+    came = admin.role("region", "Result")
     expect(came).to_contain_text("86 (#5 to #90)")
     name = saving.value.suggested_filename
     expect(came).to_contain_text(f"observatory verify {name}")
@@ -231,9 +240,9 @@ def test_violations_come_as_they_happen_and_an_export_is_taken_and_verifies_s715
     saving.value.save_as(file)
     manifest, found = exported.check_export(file)
     assert (manifest.events, found.first_break, found.payload_break) == (86, None, None)
-    session = ask(house, "/v1/sessions", limit=1)["items"][0]["session_id"]
+    session = ask(deployment, "/v1/sessions", limit=1)["items"][0]["session_id"]
     admin.go(f"/forensics/exports?session={session}").settled()
     with admin.page.expect_download() as saving:
-        admin.role("button", "Take the evidence").click()
+        admin.role("button", "Download evidence").click()
     assert Path(saving.value.path()).read_bytes()[:2] == b"PK"
     expect(admin.page.get_by_text(f"observatory verify evidence-{session}.zip")).to_be_visible()

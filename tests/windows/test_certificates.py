@@ -1,4 +1,4 @@
-"""The certificate panel: not configured, with the command that begins it; then whose, and used by whom."""
+"""The certificate panel: not configured, with the setup command; then owners and users."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from observatory.features.certificates.authority import name_of
+from observatory.features.certificates.authority import agent_uri
 from tests.certifying import Folder, Secured
 from tests.flows.server import Server
-from tests.flows.test_tls import said
+from tests.flows.test_tls import new_message
 from tests.waiting import until
 from tests.windows.conftest import BEGUN, Open, cookie_of
 from tests.windows.looking import DESK, PHONE, Window
@@ -19,11 +19,11 @@ from tests.windows.looking import DESK, PHONE, Window
 
 @pytest.mark.req(201)
 def test_the_panel_tells_what_is_not_configured_and_what_is_s871(
-    browser: Browser, opened: Open, house: Server, tmp_path: Path
+    browser: Browser, opened: Open, deployment: Server, tmp_path: Path
 ) -> None:
-    """S870: its end in words and with a mark. S871: closed it says its figure; a link opens it, on a phone
+    """S870: expiry as text and mark. S871: closed it shows its figure; a link opens it, on a phone
     too; an agent's page shows its binding."""
-    window = opened(house, "/fleet?panel=certificates", phone=True, light=True)
+    window = opened(deployment, "/fleet?panel=certificates", phone=True, light=True)
     panel = window.role("tabpanel", "Certificates")
     expect(panel).to_contain_text("observatory tls init")
     expect(window.role("tab", re.compile("Certificates"))).to_contain_text("not configured")
@@ -35,10 +35,10 @@ def test_the_panel_tells_what_is_not_configured_and_what_is_s871(
     with Secured(files, tmp_path / "data") as gateway:
         assert isinstance(gateway, Secured)
         with gateway.showing(mine) as client:
-            assert client.post("/v1/messages", json=said("ada-1")).status_code == 202
+            assert client.post("/v1/messages", json=new_message("ada-1")).status_code == 202
         with gateway.showing(None) as client:
-            assert client.post("/v1/messages", json=said("bob-1")).status_code == 202
-        body = {"kind": "uri", "value": name_of("ada-1")}
+            assert client.post("/v1/messages", json=new_message("bob-1")).status_code == 202
+        body = {"kind": "uri", "value": agent_uri("ada-1")}
         http = gateway.http("operator")
         assert http.put("/v1/agents/ada-1/certificate", json=body).status_code == 200
         until(lambda: http.get("/v1/agents/ada-1/certificate").json()["shown"])
@@ -52,15 +52,15 @@ def test_the_panel_tells_what_is_not_configured_and_what_is_s871(
         context.add_cookies([cookie_of(gateway, "operator")])  # type: ignore[list-item]
         secure = Window(context, gateway.url).go("/fleet").settled()
         closed = secure.role("button", re.compile("Certificates"))
-        expect(closed).to_contain_text("! ends in 12 days")
+        expect(closed).to_contain_text("! expires in 12 days")
         closed.click()
         listed = secure.role("list", "Certificates in use")
         for words in ("Client certificates are optional", "this gateway, issued by Test authority"):
             expect(listed).to_contain_text(words)
         row = listed.get_by_role("listitem").filter(has_text="client, issued by")
-        expect(row).to_contain_text("! ends in 12 days")
+        expect(row).to_contain_text("! expires in 12 days")
         expect(row.get_by_role("link", name="ada-1")).to_be_visible()
-        expect(listed).to_contain_text("1 of 2 agents last spoke with a certificate, 1 is bound to one.")
+        expect(listed).to_contain_text("1 of 2 agents last connected with a certificate, 1 is bound to one.")
         expect(listed).to_contain_text("Without: bob-1")
         secure.is_accessible()
         secure.shot("certificates-desk-dark")
@@ -68,12 +68,12 @@ def test_the_panel_tells_what_is_not_configured_and_what_is_s871(
         secure.at("/registry/ada-1")
         own = secure.role("region", "Certificate")
         expect(own).to_contain_text("any certificate with this URI")
-        expect(own).to_contain_text("It last spoke with ada-1, issued by Test authority.")
+        expect(own).to_contain_text("Last connected with ada-1, issued by Test authority.")
         secure.shot("certificates-agent-dark")
         secure.go("/fleet?panel=certificates")
         secure.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
         expect(secure.role("tab", re.compile("Certificates"))).to_be_in_viewport()
-        expect(secure.role("tabpanel", "Certificates")).to_contain_text("ends in 12 days")
+        expect(secure.role("tabpanel", "Certificates")).to_contain_text("expires in 12 days")
         secure.shot("certificates-phone-dark")
         assert secure.faults == []
         context.close()

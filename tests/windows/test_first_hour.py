@@ -1,4 +1,4 @@
-"""The first hour: four questions a newcomer has, answered in the demo by what the page offers."""
+"""The first hour: four questions of a newcomer, answered in the demo through the UI."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CYCLE_S = 100.0
 def test_four_questions_are_answered_by_clicks_alone_s785(atlas: Server, opened: Open) -> None:
     """S785: who started the false fact, why an agent is paused, what the hour cost by branch, the proof."""
     http = atlas.http()
-    # A mesh that has only just begun tells its story once more: a cycle takes a minute and more.
+    # A fresh mesh may need another cycle of its story: over a minute.
     until(lambda: http.get("/v1/facts", params={"marked": "true"}).json()["items"], CYCLE_S)
     until(lambda: _paused(http), CYCLE_S)
     until(lambda: _sealed(http.get("/v1/thought-sessions").json()["items"]), CYCLE_S)
@@ -30,21 +30,21 @@ def test_four_questions_are_answered_by_clicks_alone_s785(atlas: Server, opened:
     page, views = window.page, window.role("navigation", "Views")
     boards = window.role("navigation", "Boards of the Forensic Inspector")
 
-    # Who started the false fact, when, and whom did it reach?
+    # Who started the false fact, when, and which agents did it reach?
     views.get_by_role("link", name="Forensics").click()
     boards.get_by_role("link", name="Infections").click()
     first = page.locator("tr[data-index='0']")
     expect(first).to_contain_text("× false")
     expect(first).to_contain_text(CLAIM)
     first.click()
-    expect(page.get_by_role("heading", name=re.compile("Started by researcher-gamma-2"))).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile("Originated by researcher-gamma-2"))).to_be_visible()
     expect(window.role("region", re.compile("^Agents reached"))).to_contain_text("writer-gamma-1")
     expect(window.role("main")).to_contain_text("The annual report: the year ends")
 
     # What did the last hour cost, by branch?
     boards.get_by_role("link", name="Costs").click()
     expect(page.get_by_text(re.compile(r"\$[\d.]+k? in the last hour"))).to_be_visible()
-    window.role("radiogroup", "By what").get_by_text("Branch", exact=True).click()
+    window.role("radiogroup", "Group by").get_by_text("Branch", exact=True).click()
     dearest = window.role("table", "Costs by branch").locator("tr[data-index='0']")
     expect(dearest).to_contain_text("$")
     expect(dearest).not_to_contain_text("all other branches")
@@ -69,7 +69,7 @@ def test_four_questions_are_answered_by_clicks_alone_s785(atlas: Server, opened:
 
 
 def _paused(http: Any) -> list[Any]:
-    """The session this is about: others may be paused too."""
+    """The session in question: others may be paused too."""
     items = http.get("/v1/sessions", params={"limit": 1_000}).json()["items"]
     return [one for one in items if one["status"] == "paused" and GOAL in (one["goal"] or "")]
 

@@ -1,4 +1,4 @@
-"""Fleet Command in the browser: what the canvas draws is asked of its engine, and clicked with the mouse."""
+"""Fleet Command in the browser: the canvas is queried through its engine and clicked with the mouse."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CANVAS = "canvas[role=application]"
 
 
 class Map:
-    """The map on a page: the engine's own answers, and the mouse on its canvas."""
+    """The map on a page: the engine's state, and the mouse on its canvas."""
 
     def __init__(self, window: Window) -> None:
         self.window, self.page = window, window.page
@@ -55,7 +55,7 @@ class Map:
         self.click_at(at["x"], at["y"])
 
     def still(self) -> None:
-        """Nothing glides any more: two frames show the same places."""
+        """Waits until nothing moves: two frames have the same positions."""
         self.page.wait_for_function(
             f"""() => new Promise((done) => {{
               const map = document.querySelector('{CANVAS}').topology;
@@ -74,9 +74,9 @@ def fleet(atlas: Server, opened: Open) -> Map:
 @pytest.mark.req(115, 157, 196, 229)
 def test_the_canvas_draws_the_live_mesh_and_its_agents_can_be_clicked(atlas: Server, fleet: Map) -> None:
     fleet.comes_to("map.counts().edges > 20")
-    told = fleet.ask("map.counts()")
+    received = fleet.ask("map.counts()")
     agents = atlas.http().get("/v1/fleet?level=agent&limit=2000").json()["nodes"]
-    assert abs(told["agents"] - len(agents)) <= 5
+    assert abs(received["agents"] - len(agents)) <= 5
     fleet.window.go("/fleet?level=agent").settled()
     again = Map(fleet.window)
     name = "researcher-beta-3"
@@ -163,7 +163,7 @@ def test_drill_down_goes_from_cluster_to_type_to_agent_on_either_layer(atlas: Se
 
 @pytest.mark.req(152, 158, 165, 166, 167, 168, 169, 170)
 def test_states_and_alarms_stand_on_the_map_by_mark_word_and_colour(atlas: Server, fleet: Map) -> None:
-    """The legend is what the map draws: six states, each with its mark, its word and how many are in it."""
+    """The legend matches the map: six states, each with mark, word and count."""
     session, name = new(), f"orange-{uuid.uuid4().hex[:6]}"
     send(atlas, step(session, new(), agent=name))
     broken = step(session, new(), agent=name)
@@ -194,7 +194,7 @@ def test_states_and_alarms_stand_on_the_map_by_mark_word_and_colour(atlas: Serve
     seen.comes_to("map.node(given.name)", name=circler)
     fleet.window.go(f"/fleet?peek=agent:{circler}").settled()
     panel = fleet.window.role("complementary", f"Agent {circler}")
-    expect(panel.get_by_role("region", name="Open alarms")).to_be_visible()
+    expect(panel.get_by_role("region", name="Open alerts")).to_be_visible()
     fleet.window.shot("fleet-alarm")
 
 
@@ -252,7 +252,7 @@ def test_a_loop_flashes_red_where_motion_is_allowed_and_a_warning_is_amber(
     while time.monotonic() < end:
         reds.append(painted(circler, "red"))
     assert min(reds) > 0
-    # Whoever joins the mesh moves the others by parts of a pixel: a percent at an edge, and no flash.
+    # A new agent moves the others by parts of a pixel: a percent at an edge, and no flash.
     assert (max(reds) - min(reds) > 0.1 * max(reds)) is not calm
     window.go(f"/fleet?level=agent&find=name:{worried}").settled()
     warned = Map(window)
@@ -279,7 +279,7 @@ def test_an_agent_is_found_hidden_and_listed_by_an_expression(atlas: Server, fle
     window.at(r"/fleet\?.*find=type:writer")
     expect(window.page.get_by_text(re.compile(r"\d+ of \d+ found"))).to_be_visible()
     window.role("textbox", "Find agents").fill("typ:")
-    expect(window.page.get_by_text("! not read")).to_be_visible()
+    expect(window.page.get_by_text("! invalid")).to_be_visible()
     window.role("textbox", "Find agents").fill("type:writer")
     window.role("textbox", "Find agents").blur()
     window.page.get_by_text("List", exact=True).click()
@@ -298,14 +298,15 @@ def test_an_agent_is_paused_from_its_panel_and_really_stops(
         worker.works_on()
         window = opened(atlas, f"/fleet?peek=agent:{worker.name}")
         panel = window.role("complementary", f"Agent {worker.name}")
-        panel.get_by_role("button", name=re.compile("^Pause everywhere")).click()
-        expect(panel.get_by_role("button", name=re.compile("^Unpause everywhere"))).to_be_visible()
+        panel.get_by_role("button", name=re.compile("^Pause in all sessions")).click()
+        expect(panel.get_by_role("button", name=re.compile("^Resume in all sessions"))).to_be_visible()
         agents = f"/v1/sessions/{worker.session}/interventions"
-        until(lambda: atlas.http().get(agents).json()["items"][0]["confirmed_at"])
+        # The agent is paused first, each of its sessions after it.
+        until(lambda: [one for one in atlas.http().get(agents).json()["items"] if one["confirmed_at"]])
         stopped = worker.count
         free.works_on(10)
         assert worker.count == stopped
-        panel.get_by_role("button", name=re.compile("^Unpause everywhere")).click()
+        panel.get_by_role("button", name=re.compile("^Resume in all sessions")).click()
         worker.works_on(3)
 
 

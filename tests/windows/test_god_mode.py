@@ -1,4 +1,4 @@
-"""God Mode: the kill-switch to a process that stops, instructions to who took them, access, budgets."""
+"""God Mode: kill switch until a process stops, instructions until acknowledged, access, budgets."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Json = dict[str, Any]
 
 @pytest.fixture(autouse=True)
 def calm(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whatever a test leaves stopped would stop the tests after it."""
+    """Releases what a test left stopped, for the tests after it."""
     yield
     if "house" in request.fixturenames:
-        house: Server = request.getfixturevalue("house")
-        for one in house.http("admin").get("/v1/kill-switch").json()["items"]:
+        deployment: Server = request.getfixturevalue("deployment")
+        for one in deployment.http("admin").get("/v1/kill-switch").json()["items"]:
             if one["state"] == "engaged":
-                release(house, one["kill_id"])
+                release(deployment, one["kill_id"])
 
 
 def switches(server: Server, target: str) -> list[str]:
@@ -57,45 +57,45 @@ def type_second(lever: Locator, word: str) -> None:
 
 @pytest.mark.req(120, 226)
 def test_a_class_is_stopped_by_two_typed_words_and_goes_on_by_one_s740_s741_s742_s743(
-    house: Server, opened: Open, tmp_path: Path
+    deployment: Server, opened: Open, tmp_path: Path
 ) -> None:
-    """S740, S741, S742, S743: previewed, typed twice, obeyed by name, held, released, delivered, recorded."""
+    """S740, S741, S742, S743: previewed, typed twice, acknowledged, held, released, delivered, recorded."""
     bob, mute = named("bob"), named("mute")
-    say(house, bob)
-    say(house, mute, kind="counter")  # it never listens: told, and heard of no more
-    with Worker(house, tmp_path) as worker:
+    say(deployment, bob)
+    say(deployment, mute, kind="counter")  # it never listens: told, and heard of no more
+    with Worker(deployment, tmp_path) as worker:
         worker.works_on()
-        window = opened(house, "/god-mode", role="admin")
+        window = opened(deployment, "/god-mode", role="admin")
         page, lever = window.page, window.role("region", "Stop and release")
-        expect(lever.get_by_role("status").first).to_contain_text("Nothing is stopped.")
-        lever.get_by_text("A class", exact=True).click()
+        expect(lever.get_by_role("status").first).to_contain_text("No kill switch active.")
+        lever.get_by_text("Agent type", exact=True).click()
         lever.get_by_label("Which class").select_option("counter")
         window.at(r"/god-mode\?.*target=counter")
         expect(lever.get_by_role("region", name="What will pause")).to_contain_text(worker.name)
-        expect(lever.get_by_role("region", name="What stays")).to_contain_text("writer 5")
-        arm = lever.get_by_role("button", name="Arm it, stop nothing yet")
+        expect(lever.get_by_role("region", name="What keeps running")).to_contain_text("writer 5")
+        arm = lever.get_by_role("button", name="Arm")
         expect(arm).to_be_disabled()
-        lever.get_by_label("Why", exact=True).fill("a drill of the windows")
+        lever.get_by_label("Reason", exact=True).fill("a drill of the windows")
         arm.click()
-        expect(lever).to_contain_text("Armed, not thrown.")
-        assert switches(house, "counter")[0] == "armed"
-        assert say(house, mute, bob, kind="counter")["state"] == "forwarded"
+        expect(lever).to_contain_text("Armed (nothing stopped yet).")
+        assert switches(deployment, "counter")[0] == "armed"
+        assert say(deployment, mute, bob, kind="counter")["state"] == "forwarded"
         type_first(lever, "counter")
-        expect(lever).to_contain_text("Once more, and it is thrown.")
+        expect(lever).to_contain_text("Final confirmation.")
         window.is_accessible()
         window.shot("god-mode-second")
         type_second(lever, "counter")
-        stopped = lever.get_by_role("article", name="Kill-switch for class counter")
-        expect(stopped.get_by_role("progressbar", name="Gateways that obey")).to_have_attribute(
-            "aria-valuetext", "1 of 1 gateway obeys"
+        stopped = lever.get_by_role("article", name="Kill switch for agent type counter")
+        expect(stopped.get_by_role("progressbar", name="Gateways enforcing")).to_have_attribute(
+            "aria-valuetext", "1/1 gateway enforcing"
         )
-        said = stopped.get_by_role("progressbar", name="Agents that said they stopped")
-        expect(said).to_have_attribute("aria-valuetext", re.compile(r"^1 of \d+ agents said"))
-        stopped.get_by_text(re.compile("what they send is held all the same")).click()
-        expect(stopped.get_by_role("listitem").filter(has_text=mute)).to_contain_text("last heard")
+        said = stopped.get_by_role("progressbar", name="Agents that acknowledged")
+        expect(said).to_have_attribute("aria-valuetext", re.compile(r"^1 of \d+ agents? acknowledged"))
+        stopped.get_by_text(re.compile("their messages are held regardless")).click()
+        expect(stopped.get_by_role("listitem").filter(has_text=mute)).to_contain_text("last seen")
         expect(stopped.get_by_role("listitem").filter(has_text=worker.name)).to_have_count(0)
-        assert say(house, mute, bob, kind="counter")["state"] == "held"
-        assert len(inbox(house, bob)) == 1
+        assert say(deployment, mute, bob, kind="counter")["state"] == "held"
+        assert len(inbox(deployment, bob)) == 1
         at = worker.count
         expect(stopped).to_contain_text(re.compile(r"[1-9]\d* messages? (is|are) held, none is lost"))
         window.shot("god-mode-thrown")
@@ -104,13 +104,13 @@ def test_a_class_is_stopped_by_two_typed_words_and_goes_on_by_one_s740_s741_s742
         page.get_by_role("link", name="Release it in God Mode").press("Enter")
         window.at(r"/god-mode\?kill=kil_")
         assert worker.count <= at + 1
-        stopped.get_by_label("Why it may go on").fill("the drill is over")
+        stopped.get_by_label("Reason for release").fill("the drill is over")
         window.is_accessible()
-        window.confirmed("Release class counter", "counter")
-        until(lambda: len(inbox(house, bob)) == 2 or None)
-        expect(lever.get_by_role("status").first).to_contain_text("Nothing is stopped.")
+        window.confirmed("Release agent type counter", "counter")
+        until(lambda: len(inbox(deployment, bob)) == 2 or None)
+        expect(lever.get_by_role("status").first).to_contain_text("No kill switch active.")
         worker.works_on()
-    trail = window.role("region", "Trail").get_by_role("row")
+    trail = window.role("region", "Audit trail").get_by_role("row")
     thrown = trail.filter(has_text="kill-switch for class counter: engaged").first
     expect(thrown).to_contain_text("a drill of the windows")
     expect(thrown.get_by_role("link")).to_have_attribute("href", re.compile(r"/forensics/audit\?event=evt_"))
@@ -118,68 +118,70 @@ def test_a_class_is_stopped_by_two_typed_words_and_goes_on_by_one_s740_s741_s742
         "released"
     )
     lever.get_by_text(re.compile(r"^History")).click()
-    expect(lever.get_by_role("row").filter(has_text="class counter").first).to_contain_text("✓ released")
+    expect(lever.get_by_role("row").filter(has_text="agent type counter").first).to_contain_text("✓ released")
 
 
 @pytest.mark.req(226)
 def test_a_sign_in_that_ends_in_the_middle_says_that_nothing_was_thrown_s744_s745(
-    house: Server, opened: Open
+    deployment: Server, opened: Open
 ) -> None:
-    """S744, S745: what was typed and the step are kept; another operator's switch is not thrown twice."""
+    """S744, S745: input and step are kept; another operator's kill switch is not engaged twice."""
     kind = named("kind")
-    say(house, named(), kind=kind)
-    window = opened(house, f"/god-mode?scope=class&target={kind}", role="admin")
+    say(deployment, named(), kind=kind)
+    window = opened(deployment, f"/god-mode?scope=class&target={kind}", role="admin")
     page, lever = window.page, window.role("region", "Stop and release")
     why, arm = (
-        lever.get_by_label("Why", exact=True),
-        lever.get_by_role("button", name="Arm it, stop nothing yet"),
+        lever.get_by_label("Reason", exact=True),
+        lever.get_by_role("button", name="Arm"),
     )
     why.fill("it pays twice")
-    theirs = engage(house, "class", kind)
-    expect(lever.get_by_role("status").first).to_contain_text(f"class {kind} is stopped", ignore_case=True)
+    theirs = engage(deployment, "class", kind)
+    expect(lever.get_by_role("status").first).to_contain_text(
+        f"agent type {kind} is stopped", ignore_case=True
+    )
     with window.forgiving(r"answer: 409 POST"):
         arm.click()
         expect(lever.get_by_role("alert")).to_contain_text(
-            re.compile("Not done: kil_.* stops this scope already")
+            re.compile("Not done: kil_.* already stops this scope")
         )
     expect(why).to_have_value("it pays twice")
-    release(house, theirs)
-    until(lambda: switches(house, kind) == ["released"] or None)
+    release(deployment, theirs)
+    until(lambda: switches(deployment, kind) == ["released"] or None)
     arm.click()
     form = lever.get_by_role("form", name="First confirmation")
     form.get_by_label(f"Type {kind} to confirm").fill(kind)
     with window.forgiving(r"answer: 401 ", r"console: WebSocket"):
-        # The page looks by itself too; here it is the act that finds out.
+        # The page polls too; here the command itself discovers it.
         page.route("**/v1/**", ActFirst())
         page.context.clear_cookies()
         form.get_by_role("button", name="Confirm, 1 of 2").click()
         expect(page.get_by_role("alert")).to_contain_text(
-            f"The kill-switch for class {kind} was NOT thrown: it waits for both confirmations"
+            f"The kill switch for agent type {kind} was NOT engaged: it waits for both confirmations"
         )
         page.unroute("**/v1/**")
         window.shot("god-mode-signed-out")
-        page.get_by_label("Key", exact=True).fill(house.key("admin"))
+        page.get_by_label("Key", exact=True).fill(deployment.key("admin"))
         window.press("Enter").settled()
-    expect(lever.get_by_role("alert")).to_contain_text("Not thrown: your sign-in had ended")
+    expect(lever.get_by_role("alert")).to_contain_text("Not engaged: your sign-in had ended")
     expect(form.get_by_label(f"Type {kind} to confirm")).to_have_value(kind)
-    assert switches(house, kind)[0] == "armed"
+    assert switches(deployment, kind)[0] == "armed"
     form.get_by_role("button", name="Confirm, 1 of 2").click()
     type_second(lever, kind)
-    expect(lever.get_by_role("article", name=f"Kill-switch for class {kind}")).to_contain_text(
+    expect(lever.get_by_role("article", name=f"Kill switch for agent type {kind}")).to_contain_text(
         "it pays twice"
     )
-    assert switches(house, kind)[0] == "engaged"
+    assert switches(deployment, kind)[0] == "engaged"
 
 
 @pytest.mark.req(227)
 def test_instructions_are_drafted_compared_pushed_taken_and_rolled_back_s746_s747_s748(
-    house: Server, opened: Open
+    deployment: Server, opened: Open
 ) -> None:
-    """S746, S747, S748: nothing is sent by typing; who was first wins; who has not taken them is named."""
+    """S746, S747, S748: nothing is sent by typing; optimistic concurrency; pending agents are listed."""
     kind, agent = named("kind"), named("pupil")
-    say(house, agent, kind=kind)
-    admin = house.http("admin")
-    window = opened(house, "/god-mode", role="admin")
+    say(deployment, agent, kind=kind)
+    admin = deployment.http("admin")
+    window = opened(deployment, "/god-mode", role="admin")
     page, lever = window.page, window.role("region", "Global instructions")
     lever.get_by_role("button", name=re.compile(f"^{kind}")).click()
     window.at(f".*class={kind}")
@@ -195,22 +197,22 @@ def test_instructions_are_drafted_compared_pushed_taken_and_rolled_back_s746_s74
     assert admin.get(f"/v1/instructions/{kind}").status_code == 404
     # Another admin is first: mine is kept and not issued.
     assert admin.put(f"/v1/instructions/{kind}", json={"text": "Be bold."}).status_code == 201
-    expect(lever.get_by_role("alert")).to_contain_text("Somebody issued version 1 while you wrote")
+    expect(lever.get_by_role("alert")).to_contain_text("Version 1 was issued by someone else")
     expect(push).to_be_disabled()
     expect(lever.get_by_role("figure")).to_contain_text("1 removed, 2 added")
-    lever.get_by_role("button", name="Go on with mine, over theirs").click()
+    lever.get_by_role("button", name="Overwrite with mine").click()
     push.click()
     window.confirmed(f"Push to {kind}", kind)
-    rollout = lever.get_by_role("progressbar", name="Agents that took the instructions")
-    expect(rollout).to_have_attribute("aria-valuetext", "0 of 1 agent has taken version 2")
-    lever.get_by_text(re.compile("1 has not; it was issued")).click()
-    expect(lever.get_by_role("listitem").filter(has_text=agent)).to_contain_text("took none yet")
+    rollout = lever.get_by_role("progressbar", name="Agents that acknowledged the instructions")
+    expect(rollout).to_have_attribute("aria-valuetext", "0 of 1 agent acknowledged v2")
+    lever.get_by_text(re.compile("1 pending; it was issued")).click()
+    expect(lever.get_by_role("listitem").filter(has_text=agent)).to_contain_text("none acknowledged yet")
     window.is_accessible()
     window.shot("god-mode-instructions")
-    found = house.http("agent").get(f"/v1/agents/{agent}/inbox").json()["items"]
+    found = deployment.http("agent").get(f"/v1/agents/{agent}/inbox").json()["items"]
     assert [one["body"]["text"] for one in found if one["kind"] == "instruction"][-1] == "Be kind.\nBe brief."
-    ack(house, agent, *found)
-    expect(rollout).to_have_attribute("aria-valuetext", "1 of 1 agent has taken version 2")
+    ack(deployment, agent, *found)
+    expect(rollout).to_have_attribute("aria-valuetext", "1 of 1 agent acknowledged v2")
     lever.get_by_text("History (2)").click()
     lever.get_by_role("button", name=re.compile("version 1$")).click()
     window.at(".*version=1")
@@ -220,33 +222,33 @@ def test_instructions_are_drafted_compared_pushed_taken_and_rolled_back_s746_s74
     assert admin.get(f"/v1/instructions/{kind}").json()["text"] == "Be bold."
     stale = admin.put(f"/v1/instructions/{kind}", json={"text": "x", "was": 2})
     assert (stale.status_code, stale.json()["reason"]) == (409, "stale_instructions")
-    trail = window.role("region", "Trail").get_by_role("row")
+    trail = window.role("region", "Audit trail").get_by_role("row")
     expect(trail.filter(has_text=f"instructions of {kind}, version 3").first).to_contain_text("you")
 
 
 @pytest.mark.req(120)
-def test_who_may_not_act_sees_god_mode_and_why_also_on_a_phone_s753(house: Server, opened: Open) -> None:
-    """S753: read only, with the reason at each lever; nothing is wider than a phone."""
+def test_who_may_not_act_sees_god_mode_and_why_also_on_a_phone_s753(deployment: Server, opened: Open) -> None:
+    """S753: read only, with the reason at each control; nothing is wider than a phone."""
     cap = {"scope": "tenant", "target": "*", "soft": 100_000, "hard": 200_000}
-    assert house.http("admin").put("/v1/budgets", json=cap).status_code == 200
+    assert deployment.http("admin").put("/v1/budgets", json=cap).status_code == 200
     window = opened(
-        house, "/god-mode?scope=class&target=writer&class=writer", role="viewer", phone=True, light=True
+        deployment, "/god-mode?scope=class&target=writer&class=writer", role="viewer", phone=True, light=True
     )
-    page, why = window.page, "Your role (viewer) may read, not administer."
+    page, why = window.page, "Your role (viewer) can read but not administer."
     kill, words = window.role("region", "Stop and release"), window.role("region", "Global instructions")
-    kill.get_by_label("Why", exact=True).fill("I would like to")
-    expect(kill.get_by_role("button", name="Arm it, stop nothing yet")).to_be_disabled()
+    kill.get_by_label("Reason", exact=True).fill("I would like to")
+    expect(kill.get_by_role("button", name="Arm")).to_be_disabled()
     expect(kill).to_contain_text(why)
     expect(kill.get_by_role("region", name="What will pause")).to_contain_text("writer-alpha-1")
     expect(words.get_by_role("button", name=re.compile("^Write "))).to_be_disabled()
     expect(words).to_contain_text(why)
-    expect(window.role("region", "Trail")).to_contain_text("budget")
+    expect(window.role("region", "Audit trail")).to_contain_text("budget")
     window.is_accessible()
     window.shot("god-mode-phone-light")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_role("link", name="Users and keys").click()
     expect(window.role("region", "Users and keys")).to_contain_text(why)
-    expect(window.role("table", "What each role may")).to_be_visible()
+    expect(window.role("table", "Role permissions")).to_be_visible()
     page.get_by_role("link", name="Budgets").click()
     expect(window.role("table", "Budgets")).to_contain_text("the whole tenant")
     expect(page.get_by_role("button", name="New budget…")).to_be_disabled()
@@ -257,32 +259,34 @@ def test_who_may_not_act_sees_god_mode_and_why_also_on_a_phone_s753(house: Serve
 def test_an_empty_house_teaches_and_a_wide_stop_is_released_class_by_class_s754_s755(
     alone: Server, opened: Open
 ) -> None:
-    """S754, S755: what stays stopped has a switch of its own before the wide one goes."""
+    """S754, S755: what stays stopped has its own kill switch before the wide one is released."""
     window = opened(alone, "/god-mode", role="admin")
     page, lever = window.page, window.role("region", "Stop and release")
-    expect(window.role("region", "Global instructions")).to_contain_text("No class of agents is known yet")
+    expect(window.role("region", "Global instructions")).to_contain_text("No agent types yet")
     expect(lever.get_by_role("region", name="What will pause")).to_contain_text("0 agents")
     page.get_by_role("link", name="Budgets").click()
-    expect(page.get_by_role("main")).to_contain_text("No budget is set")
+    expect(page.get_by_role("main")).to_contain_text("No budgets.")
     for kind in ("reader", "writer"):
         say(alone, f"{kind}-1", kind=kind)
     wide = engage(alone)
     assert say(alone, "writer-1", "reader-1", kind="writer")["state"] == "held"
     window.go(f"/god-mode?kill={wide}")
-    stopped = lever.get_by_role("article", name="Kill-switch for everything in this tenant")
-    stopped.get_by_text("Some classes first").click()
+    stopped = lever.get_by_role("article", name="Kill switch for everything in this tenant")
+    stopped.get_by_text("Some agent types first").click()
     stopped.get_by_label("reader (1)").check()
-    stopped.get_by_label("Why it may go on").fill("readers are fine")
+    stopped.get_by_label("Reason for release").fill("readers are fine")
     window.shot("god-mode-release")
-    window.confirmed("Let 1 class go on", "Default")
-    expect(lever.get_by_role("status").first).to_contain_text(re.compile("class writer is stopped", re.I))
+    window.confirmed("Resume 1 agent type", "Default")
+    expect(lever.get_by_role("status").first).to_contain_text(
+        re.compile("agent type writer is stopped", re.I)
+    )
     until(lambda: say(alone, "reader-1", kind="reader")["state"] == "forwarded" or None)
     assert say(alone, "writer-1", "reader-1", kind="writer")["state"] == "held"
     assert inbox(alone, "reader-1") == []
-    narrow = lever.get_by_role("article", name="Kill-switch for class writer")
+    narrow = lever.get_by_role("article", name="Kill switch for agent type writer")
     narrow.get_by_role("button", name="Release…").click()
-    narrow.get_by_label("Why it may go on").fill("so are writers")
-    window.confirmed("Release class writer", "writer")
+    narrow.get_by_label("Reason for release").fill("so are writers")
+    window.confirmed("Release agent type writer", "writer")
     until(lambda: len(inbox(alone, "reader-1")) == 2 or None)
     with window.forgiving(r"request: ", r"console: WebSocket"):
         alone.stop()

@@ -27,7 +27,7 @@ Bend = Callable[[bytes], bytes]
 
 
 def bent(window: Window, pattern: str, bend: Bend) -> Callable[[], None]:
-    """What the gateway answers there is changed on its way; the answer undoes it."""
+    """Tampers with a gateway response; returns an undo."""
     address = re.compile(pattern)
 
     def lie(route: Route) -> None:
@@ -60,27 +60,27 @@ def some_event(server: Server) -> Json:
 
 @pytest.mark.req(119, 407, 450)
 def test_an_event_is_proven_here_and_each_lie_is_named_s680_s681_s682_s683_s686(
-    house: Server, opened: Open
+    deployment: Server, opened: Open
 ) -> None:
-    """S680, S681, S682, S683, S686: filters, the proof step by step; bent bytes, tiles, notes."""
+    """S680, S681, S682, S683, S686: filters, the proof step by step; tampered bytes, tiles, notes."""
     for _ in range(5):
-        say(house, named("proven"))
-    event = some_event(house)
-    window = opened(house, "/forensics/audit?type=message_delivered", role="viewer")
+        say(deployment, named("proven"))
+    event = some_event(deployment)
+    window = opened(deployment, "/forensics/audit?type=message_delivered", role="viewer")
     page = window.page
     table = window.role("table", "Audit events")
     expect(table.get_by_role("row").nth(1)).to_contain_text("message delivered")
-    field = window.role("textbox", "Who sent or received it: an agent's name or an id")
+    field = window.role("textbox", "Actor: agent name or id")
     field.fill("nobody-of-that-name")
     window.at(r".*who=nobody-of-that-name")
-    expect(page.get_by_text(re.compile("Nothing fits|No event fits"))).to_be_visible()
+    expect(page.get_by_text(re.compile("No matches|No matching events"))).to_be_visible()
     window.role("button", "Show all").click()
     window.role("combobox", "Severity").select_option("13")
     window.at(r".*sev=13")
     window.role("button", "clear filters").click()
     window.at(r"/forensics/audit$")
     expect(table.get_by_role("row").filter(has_text="message delivered").nth(3)).to_be_visible()
-    # While the table has the focus nothing moves under the reader's hands.
+    # While the table has focus, rows do not move.
     window.press("t")
     expect(page.get_by_text("New events wait while you are in the table")).to_be_visible()
     window.press("ArrowDown", "ArrowDown", "Enter").at(r".*event=evt_")
@@ -100,8 +100,8 @@ def test_an_event_is_proven_here_and_each_lie_is_named_s680_s681_s682_s683_s686(
         "canonical",
         "lead from entry",
         "signed by",
-        "First seen here",
-        "Nothing was seen",
+        "First seen (TOFU)",
+        "No earlier checkpoint",
         "witness",
     ):
         expect(steps(window).filter(has_text=words)).to_have_count(1)
@@ -109,9 +109,9 @@ def test_an_event_is_proven_here_and_each_lie_is_named_s680_s681_s682_s683_s686(
     window.shot("forensics-audit")
     window.is_accessible()
     verify.click()
-    expect(steps(window).filter(has_text="this browser knows since")).to_have_count(1)
-    expect(steps(window).filter(has_text="The log goes on from")).to_have_count(1)
-    # A gateway that lies: in the record, in a tile, under the checkpoint, with another key.
+    expect(steps(window).filter(has_text="this browser has trusted since")).to_have_count(1)
+    expect(steps(window).filter(has_text="The log extends")).to_have_count(1)
+    # A dishonest gateway: in the record, in a tile, under the checkpoint, with another key.
     lies: list[tuple[str, str, Bend, str]] = [
         (
             "Record",
@@ -133,7 +133,7 @@ def test_an_event_is_proven_here_and_each_lie_is_named_s680_s681_s682_s683_s686(
         undo()
     verify.click()
     expect(badge(window).get_by_role("list", name="Proof: verified")).to_be_visible()
-    # What it remembers shows a log that was rolled back, and a key that changed without a word.
+    # Remembered state detects a rolled-back log, and a key changed without proof.
     remembered = page.evaluate("localStorage.getItem('observatory:log:tnt_default')")
     known = json.loads(remembered)
     ahead = {**known, "note": _larger(known["note"]), "size": known["size"] + 100_000}
@@ -143,10 +143,10 @@ def test_an_event_is_proven_here_and_each_lie_is_named_s680_s681_s682_s683_s686(
     _remember(window, {**known, "vkey": VKEY})
     verify.click()
     expect(steps(window).filter(has_text=re.compile("Key.*BROKEN"))).to_have_count(1)
-    # Bent in the store, it is shown all the same, and said at once.
+    # Tampered in the store, it is still shown, with a warning at once.
     undo = bent(window, r"/audit/records", lambda raw: raw.replace(b'"body":{', b'"body":{"x":1,'))
     window.go(f"/forensics/audit?seq={number}").settled()
-    expect(panel.get_by_role("alert").first).to_contain_text("What is stored is shown as it is")
+    expect(panel.get_by_role("alert").first).to_contain_text("The stored record is shown as it is")
     undo()
 
 
@@ -170,24 +170,24 @@ def _other_signature(raw: bytes) -> bytes:
 
 
 def _other_key(raw: bytes) -> bytes:
-    told = json.loads(raw)
-    told["vkeys"][-1]["vkey"] = VKEY
-    return json.dumps(told).encode()
+    received = json.loads(raw)
+    received["vkeys"][-1]["vkey"] = VKEY
+    return json.dumps(received).encode()
 
 
 @pytest.mark.req(119, 457, 458, 460, 461)
 def test_the_whole_log_is_verified_here_and_a_break_is_named_with_what_to_do_s684_s685(
-    house: Server, opened: Open
+    deployment: Server, opened: Open
 ) -> None:
-    """S684, S685: progress, a pause, the first break; checkpoints, witnesses, keys, a second opinion."""
-    some_event(house)
-    window = opened(house, "/forensics/log")
+    """S684, S685: progress, a pause, the first break; checkpoints, witnesses, keys, the gateway verifies."""
+    some_event(deployment)
+    window = opened(deployment, "/forensics/log")
     page = window.page
     run = window.role("region", "Verify the whole log here")
     expect(window.role("heading", re.compile("events under a signed root"), level=1)).to_be_visible()
-    expect(window.role("region", "Witnesses")).to_contain_text(re.compile("Nobody outside|cosigns|asked"))
-    expect(window.role("list", "Keys of the log")).to_contain_text("in force")
-    # Signed out in the middle: what is verified stays so, and it goes on.
+    expect(window.role("region", "Witnesses")).to_contain_text(re.compile("No witness|cosigns|contacted"))
+    expect(window.role("list", "Keys of the log")).to_contain_text("current")
+    # Signed out in the middle: verified events stay verified, and it resumes.
     failing = re.compile(r"/v1/audit/records\?after=0")
     with window.forgiving("answer: 401"):
         refusal = {"status": "refused", "reason": "no_key", "detail": "sign in"}
@@ -195,24 +195,24 @@ def test_the_whole_log_is_verified_here_and_a_break_is_named_with_what_to_do_s68
         window.press("v")
         expect(run).to_contain_text("sign in")
         page.unroute(failing)
-    run.get_by_role("button", name="Go on").click()
+    run.get_by_role("button", name="Resume").click()
     expect(run).to_contain_text(re.compile(r"All [\d,]+ events held"), timeout=3 * PATIENCE_MS)
     expect(run).to_contain_text(re.compile(r"[\d,]+ events/s"))
     window.shot("forensics-log")
     window.is_accessible()
-    # One of the checkpoints, held against the newest.
+    # One of the checkpoints, compared with the newest.
     history = window.role("table", "Checkpoints")
     history.get_by_role("row").nth(3).click()
     window.at(r".*cp=\d+")
-    window.role("button", "Check this one here").click()
-    expect(window.role("region", re.compile("^Checkpoint of"))).to_contain_text("Its tree is the beginning")
-    window.role("button", "Let the gateway verify").click()
-    expect(window.role("list", "What held")).to_contain_text("log root", timeout=3 * PATIENCE_MS)
-    # A gateway that serves another fifth event.
+    window.role("button", "Check this one in the browser").click()
+    expect(window.role("region", re.compile("^Checkpoint of"))).to_contain_text("Its tree is a prefix")
+    window.role("button", "Verify on the gateway").click()
+    expect(window.role("list", "Checks")).to_contain_text("log root", timeout=3 * PATIENCE_MS)
+    # A gateway that serves a different fifth event.
     undo = bent(window, r"/audit/records\?after=0", _fifth_bent)
     run.get_by_role("button", name="Verify again").click()
     expect(run.get_by_role("alert")).to_contain_text("BROKEN")
-    expect(run.get_by_role("alert")).to_contain_text("The 4 before it held")
+    expect(run.get_by_role("alert")).to_contain_text("The 4 before it are valid")
     expect(run).to_contain_text("compare with a witness")
     window.shot("forensics-log-broken")
     undo()
@@ -229,7 +229,7 @@ def _fifth_bent(raw: bytes) -> bytes:
 
 
 class Trail:
-    """An agent's session with one step, and thoughts in it that wait for their seal."""
+    """An agent's session with one step, and unsealed thoughts."""
 
     def __init__(self, server: Server, has_step: bool = True) -> None:
         self.http, self.session, self.task = server.http("agent"), new(), f"tsk_{uuid.uuid4().hex[:6]}"
@@ -254,21 +254,23 @@ class Trail:
 
 
 @pytest.mark.req(119, 307)
-def test_thoughts_sealed_before_the_first_message_are_proven_s687(house: Server, opened: Open) -> None:
+def test_thoughts_sealed_before_the_first_message_are_proven_s687(deployment: Server, opened: Open) -> None:
     """S687: an agent's messages may arrive after its seal; the event of the seal is then in no trace."""
-    trail = Trail(house, has_step=False)
+    trail = Trail(deployment, has_step=False)
     assert trail.http.post(trail.path("seal")).status_code == 200
-    window = opened(house, f"/forensics/trail?session={trail.session}", role="auditor")
+    window = opened(deployment, f"/forensics/trail?session={trail.session}", role="auditor")
     seal = window.role("region", "Seal")
     seal.get_by_role("button", name="Verify here").click()
     expect(seal.get_by_role("list", name="Proof: verified")).to_be_visible()
 
 
 @pytest.mark.req(119, 307, 313)
-def test_thoughts_are_read_verified_sealed_and_proven_s687_s688_s689(house: Server, opened: Open) -> None:
-    """S687, S688, S689: by task, with hashes; a changed word is found here; the seal; the step's badge."""
-    trail = Trail(house)
-    window = opened(house, f"/forensics/trail?session={trail.session}")
+def test_thoughts_are_read_verified_sealed_and_proven_s687_s688_s689(
+    deployment: Server, opened: Open
+) -> None:
+    """S687, S688, S689: by task, with hashes; a changed word is detected; the seal; the step's badge."""
+    trail = Trail(deployment)
+    window = opened(deployment, f"/forensics/trail?session={trail.session}")
     panel = window.role("complementary", "Session of thoughts")
     expect(panel.get_by_role("heading", level=2)).to_have_text("Release to one node")
     for words in ("plan", "decision", "reflection", "one node", "all; wait", "load is not known"):
@@ -277,10 +279,10 @@ def test_thoughts_are_read_verified_sealed_and_proven_s687_s688_s689(house: Serv
     verify.click()
     check = window.role("region", "Verify these thoughts here")
     expect(check).to_contain_text("Every record and every link held. The session is not sealed yet.")
-    # Sealed: asked in place first, never taken back.
+    # Sealing: confirmed in place first, irreversible.
     seal = window.role("region", "Seal")
     seal.get_by_role("button", name="Seal…").click()
-    seal.get_by_role("button", name="No, leave it").click()
+    seal.get_by_role("button", name="Cancel").click()
     seal.get_by_role("button", name="Seal…").click()
     seal.get_by_role("button", name="Seal 3 records").click()
     expect(seal).to_contain_text("Sealed")
@@ -295,7 +297,7 @@ def test_thoughts_are_read_verified_sealed_and_proven_s687_s688_s689(house: Serv
     expect(record.get_by_role("list", name="Proof: verified")).to_be_visible()
     window.shot("forensics-trail")
     window.is_accessible()
-    # A word that was changed on its way.
+    # A word changed in transit.
     bent(
         window, rf"{trail.session}/thoughts", lambda raw: raw.replace(b"load is not known", b"load is known")
     )
@@ -303,20 +305,22 @@ def test_thoughts_are_read_verified_sealed_and_proven_s687_s688_s689(house: Serv
     expect(panel).to_contain_text("load is known")
     verify.click()
     expect(check).to_contain_text("First break at record 1")
-    # The step of the same session carries its own badge, and how its session's thoughts stand.
+    # The step of the same session has its own badge, and the seal of its session's thoughts.
     window.go(f"/sessions/{trail.session}").settled()
-    window.page.get_by_role("button", name=re.compile("newest step")).click()
+    window.page.get_by_role("button", name=re.compile("Newest step")).click()
     chapter = window.role("region", "Step").get_by_role("region", name="Proof").first
-    expect(chapter).to_contain_text("Sealed with the thoughts of its session")
+    expect(chapter).to_contain_text("Sealed with its session's thoughts")
     chapter.get_by_role("button", name="Verify here").click()
     expect(chapter.get_by_role("list", name="Proof: verified")).to_be_visible()
 
 
-def test_a_proof_of_another_record_than_the_one_shown_is_no_proof_s693(house: Server, opened: Open) -> None:
-    """S693: the record is served as it is and proven; only what the page shows of it is bent."""
-    event = some_event(house)
+def test_a_proof_of_another_record_than_the_one_shown_is_no_proof_s693(
+    deployment: Server, opened: Open
+) -> None:
+    """S693: the record is served unchanged and proven; only what the page shows is tampered with."""
+    event = some_event(deployment)
     digest = event["attributes"]["av.message.digest"].encode()
-    window = opened(house, "/forensics", role="viewer")
+    window = opened(deployment, "/forensics", role="viewer")
     undo = bent(window, r"/v1/audit/tenant", lambda raw: raw.replace(digest, b"sha256:" + b"0" * 64))
     path = f"/forensics/message/{event['body']['message_id']}"
     window.go(path).settled()
@@ -333,12 +337,12 @@ def test_a_proof_of_another_record_than_the_one_shown_is_no_proof_s693(house: Se
 def test_on_a_phone_a_viewer_sees_and_verifies_and_is_told_what_he_may_not_s685(
     alone: Server, opened: Open
 ) -> None:
-    """S685: empty boards teach; the gateway's own verifier is not a viewer's to start."""
+    """S685: empty states; a viewer may not start the gateway's verifier."""
     window = opened(alone, "/forensics/trail", role="viewer", phone=True, light=True)
-    expect(window.page.get_by_text("No agent has written down a thought yet")).to_be_visible()
+    expect(window.page.get_by_text("No thoughts recorded yet")).to_be_visible()
     window.go("/forensics/log").settled()
-    expect(window.role("button", "Let the gateway verify")).to_be_disabled()
-    expect(window.page.get_by_text("Your role (viewer) may read, not verify.")).to_be_visible()
+    expect(window.role("button", "Verify on the gateway")).to_be_disabled()
+    expect(window.page.get_by_text("Your role (viewer) can read but not verify.")).to_be_visible()
     window.role("button", "Verify the whole log").click()
     run = window.role("region", "Verify the whole log here")
     expect(run).to_contain_text(re.compile(r"All \d+ events held"))
@@ -350,6 +354,6 @@ def test_on_a_phone_a_viewer_sees_and_verifies_and_is_told_what_he_may_not_s685(
     table = window.role("table", "Audit events").bounding_box()
     assert panel and table and panel["y"] + panel["height"] <= table["y"], "the event above its list"
     window.go("/forensics/audit?seq=99999").settled()
-    expect(window.role("complementary", "Event")).to_contain_text("There is no event 99,999 yet")
+    expect(window.role("complementary", "Event")).to_contain_text("Event 99,999 does not exist yet")
     window.go("/forensics/audit?event=nonsense").settled()
-    expect(window.role("complementary", "Event")).to_contain_text("is no id or number of an event")
+    expect(window.role("complementary", "Event")).to_contain_text("is not an event id or number")

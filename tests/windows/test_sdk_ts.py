@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.flows.sdk_desk import Desk, until
+from tests.flows.sdk_harness import SdkHarness, until
 from tests.flows.server import Server
 from tools import windows
 
@@ -24,7 +24,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def shop() -> Iterator[str]:
-    """Somebody's site, which serves the built SDK and a page; its origin."""
+    """A third-party site that serves the built SDK and a page; returns its origin."""
     handler = partial(_Quiet, directory=str(windows.build_sdk()))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as site:
         threading.Thread(target=site.serve_forever, daemon=True).start()
@@ -33,10 +33,10 @@ def shop() -> Iterator[str]:
 
 
 @pytest.fixture
-def desk(shop: str, tmp_path: Path) -> Iterator[Desk]:
+def harness(shop: str, tmp_path: Path) -> Iterator[SdkHarness]:
     allowed = {"OBSERVATORY_CORS_ORIGINS": shop, "OBSERVATORY_INSIGHT": "false"}
     with Server(tmp_path / "data", environment=allowed) as server:
-        yield Desk(server, tmp_path)
+        yield SdkHarness(server, tmp_path)
 
 
 OPEN = """async ([name, url, key]) => {
@@ -47,56 +47,56 @@ OPEN = """async ([name, url, key]) => {
 }"""
 
 
-def opened(page: Page, shop: str, desk: Desk) -> None:
+def opened(page: Page, shop: str, harness: SdkHarness) -> None:
     page.goto(f"{shop}/browser.d.ts")  # any document of that origin
-    page.evaluate(OPEN, [desk.name, desk.server.url, desk.server.key("agent")])
+    page.evaluate(OPEN, [harness.name, harness.server.url, harness.server.key("agent")])
 
 
 @pytest.mark.req(99, 133)
 def test_an_agent_in_a_page_says_waits_asks_and_outlives_its_page_s923(
-    browser: Browser, shop: str, desk: Desk
+    browser: Browser, shop: str, harness: SdkHarness
 ) -> None:
     """S910-S912, S915-S917, S923: step, pause, ask, inject; gateway and page die, nothing is lost."""
     page = browser.new_page()
     asked_for: list[str] = []
     page.on("request", lambda request: asked_for.append(request.url))
     page.on("websocket", lambda socket: asked_for.append(socket.url))
-    opened(page, shop, desk)
+    opened(page, shop, harness)
     session_id = page.evaluate("""async () => {
       const step = await agent.step("works", {tool_call: "look", tool_input: {q: 1}});
       await step.answer({timeout_s: 30});
       return (await agent.listen({timeout_s: 30})) && step.session_id;
     }""")
-    desk.do("pause", session_id)
+    harness.do("pause", session_id)
     page.wait_for_function("session => agent.orders.isHeld(session)", arg=session_id)
     page.evaluate(
         "() => { window.after = agent.step('after'); after.then(() => { window.passed = true; }); }"
     )
-    assert page.evaluate("window.passed") is None and desk.intents() == ["works"]
-    desk.do("inject", session_id, prompt="Use euros")
+    assert page.evaluate("window.passed") is None and harness.intents() == ["works"]
+    harness.do("inject", session_id, prompt="Use euros")
     page.wait_for_function("agent.orders.hasPrompts")
-    desk.do("unpause", session_id)
+    harness.do("unpause", session_id)
     assert page.evaluate("after.then((step) => step.answer({timeout_s: 30})).then((told) => told.state)") == (
         "forwarded"
     )
     assert page.evaluate("agent.context([])") == [{"role": "user", "content": "Use euros"}]
     page.evaluate("() => { window.asked = agent.ask('Buy', {tool_call: 'buy', tool_input: {n: 2}}); }")
-    held = desk.held()
-    desk.do("approve", held["session_id"], message_id=held["message_id"])
+    held = harness.held()
+    harness.do("approve", held["session_id"], message_id=held["message_id"])
     assert page.evaluate("asked.then((ok) => [ok.verdict, ok.tool_input])") == ["approved", {"n": 2}]
-    until(lambda: not desk.inbox())
+    until(lambda: not harness.inbox())
 
-    desk.server.kill()
+    harness.server.kill()
     page.evaluate("() => { for (let n = 0; n < 20; n++) agent.step(`late ${n}`); }")
     page.wait_for_function("agent.outbox.in_memory === 0")
     page.evaluate("() => { agent.step('last'); }")
     page.reload()  # before it was sent, or even spooled
-    desk.server.start()
-    opened(page, shop, desk)
+    harness.server.start()
+    opened(page, shop, harness)
     assert page.evaluate("agent.flush({timeout_s: 30})")
-    assert desk.intents() == ["works", "after", "Buy", *(f"late {n}" for n in range(20)), "last"]
+    assert harness.intents() == ["works", "after", "Buy", *(f"late {n}" for n in range(20)), "last"]
     assert page.evaluate("agent.close()")
     assert page.evaluate("Object.keys(localStorage)") == []
-    key = desk.server.key("agent")
+    key = harness.server.key("agent")
     assert any(url.startswith("ws:") for url in asked_for) and not any(key in url for url in asked_for)
     page.close()

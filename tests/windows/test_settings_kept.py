@@ -1,4 +1,4 @@
-"""The settings: what is kept, how the mesh is judged, and who may not; each to its effect.
+"""The settings: data, detectors, and permissions; each verified by its effect.
 
 On a gateway of their own: redaction, retention and thresholds bind everybody of a tenant.
 """
@@ -29,57 +29,57 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[Server]:
-    """Only the receiver may be told; every other address of this machine is refused."""
+def deployment(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[Server]:
+    """Only the receiver is allowed; every other address of this machine is refused."""
     allowed = {"OBSERVATORY_EGRESS_ALLOW": f"127.0.0.1:{receiver.port}"}
     with Server(tmp_path_factory.mktemp("settings") / "data", environment=allowed) as running:
         yield running
 
 
 def test_what_is_kept_is_tried_and_said_before_it_counts_s767_s768_s772_s777(
-    house: Server, receiver: Receiver, opened: Open
+    deployment: Server, receiver: Receiver, opened: Open
 ) -> None:
-    """S767, S768, S772, S777: redaction on a sample first, retention typed, on a phone too."""
-    http = house.http("admin")
-    window = opened(house, "/settings/redaction?one=new", role="admin", phone=True)
+    """S767, S768, S772, S777: redaction tested on a sample, retention confirmed by typing, on a phone too."""
+    http = deployment.http("admin")
+    window = opened(deployment, "/settings/redaction?one=new", role="admin", phone=True)
     page, form = window.page, window.role("form", "New redaction rule")
-    kept = window.role("status", "What would be kept")
-    expect(kept).to_contain_text("✓ 2 taken out")
-    form.get_by_label("By").select_option("pattern")
+    kept = window.role("status", "Redacted message")
+    expect(kept).to_contain_text("✓ 2 redacted")
+    form.get_by_label("Type").select_option("pattern")
     form.get_by_label("Name").fill("acme_no")
     with window.forgiving(r"answer: 422 POST .*/v1/redaction"):
         form.get_by_label("Pattern").fill("(A+)+")
         expect(form.get_by_label("Pattern")).to_have_attribute("aria-invalid", "true")
         form.get_by_label("Pattern").fill("ACME-[0-9]{6}")
-        expect(kept).to_contain_text("✓ 2 taken out")
+        expect(kept).to_contain_text("✓ 2 redacted")
     expect(kept).to_contain_text("[redacted:acme_no:")
     assert http.get("/v1/redaction").json()["items"] == []
     window.is_accessible()
-    form.get_by_role("button", name="Redact from now on").click()
+    form.get_by_role("button", name="Create rule").click()
     window.at("/settings/redaction$")
     expect(window.role("table", "Redaction rules")).to_contain_text("acme_no")
-    sent = house.http("agent").post(
+    sent = deployment.http("agent").post(
         "/v1/messages", json=decision_log(cognition={"intent": "order ACME-123456"})
     )
     raw = http.get(f"/v1/messages/{sent.json()['message_id']}?raw=true").text
     assert "ACME-123456" not in raw and "[redacted:acme_no:" in raw
     window.role("table", "Redaction rules").get_by_role("row", name=re.compile("^acme_no")).click()
-    page.get_by_role("button", name="End the rule…").click()
-    page.get_by_role("button", name="End “acme_no”").click()
-    expect(window.role("main")).to_contain_text("Nothing is redacted")
+    page.get_by_role("button", name="Remove rule…").click()
+    page.get_by_role("button", name="Remove “acme_no”").click()
+    expect(window.role("main")).to_contain_text("No redaction rules")
 
     window.role("navigation", "Sections of the settings").get_by_role("link", name="Retention").click()
-    expect(window.role("main")).to_contain_text("Everything is kept, for ever.")
-    page.get_by_label("for so many days").check()
+    expect(window.role("main")).to_contain_text("Everything is kept forever.")
+    page.get_by_label("for a number of days").check()
     page.get_by_role("textbox", name="Days").fill("0")
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(window.role("form", "Retention")).to_contain_text("A whole number of days")
+    expect(window.role("form", "Retention")).to_contain_text("Must be a whole number of days")
     page.get_by_role("textbox", name="Days").fill("30")
-    lost = window.role("status", "What will be lost")
-    expect(lost).to_contain_text("Everything the gateway took before")
-    expect(lost).to_contain_text("Nothing is that old yet")
-    page.get_by_role("button", name="Say what will be lost…").click()
-    yes = page.get_by_role("button", name="Shred what is older than 30 days")
+    lost = window.role("status", "Preview")
+    expect(lost).to_contain_text("Everything received before")
+    expect(lost).to_contain_text("No message is that old yet")
+    page.get_by_role("button", name="Preview…").click()
+    yes = page.get_by_role("button", name="Shred data older than 30 days")
     expect(yes).to_be_disabled()
     assert http.get("/v1/retention").json()["days"] is None
     window.is_accessible()
@@ -87,9 +87,9 @@ def test_what_is_kept_is_tried_and_said_before_it_counts_s767_s768_s772_s777(
     yes.click()
     expect(window.role("main")).to_contain_text("Messages are shredded after 30 days")
     assert http.get("/v1/retention").json()["days"] == 30
-    page.get_by_label("for ever").check()
+    page.get_by_label("forever").check()
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(window.role("main")).to_contain_text("Everything is kept, for ever.")
+    expect(window.role("main")).to_contain_text("Everything is kept forever.")
 
     window.role("navigation", "Sections of the settings").get_by_role("link", name="Federation").click()
     own = http.get("/v1/audit/log").json()["vkey"]
@@ -98,9 +98,9 @@ def test_what_is_kept_is_tried_and_said_before_it_counts_s767_s768_s772_s777(
     form = window.role("form", "New peer")
     form.get_by_label("Name").fill("them")
     with window.forgiving(r"answer: 422 POST .*/v1/peers"):
-        for key, words in (("no key", "Key"), (own, "nobody is their own witness")):
+        for key, words in (("no key", "Key"), (own, "a log cannot witness itself")):
             form.get_by_label("Key").fill(key)
-            form.get_by_role("button", name="Add the peer").click()
+            form.get_by_role("button", name="Add peer").click()
             expect(form.get_by_label("Key")).to_have_attribute("aria-invalid", "true")
             expect(form).to_contain_text(words)
 
@@ -109,33 +109,33 @@ def test_what_is_kept_is_tried_and_said_before_it_counts_s767_s768_s772_s777(
     form.get_by_label("Name").fill("backend")
     form.get_by_label("URL").fill(f"{receiver.url}/v1/logs")
     form.get_by_label("Headers").fill("x-scope: here")
-    form.get_by_role("button", name="Send from now on").click()
+    form.get_by_role("button", name="Create exporter").click()
     beside = window.role("complementary", "backend")
     beside.get_by_role("button", name="Send a test").click()
-    expect(beside.get_by_role("status", name="What came of the test")).to_be_visible()
+    expect(beside.get_by_role("status", name="Test result")).to_be_visible()
     assert any(one.headers.get("x-scope") == "here" for one in receiver.heard)
     beside.get_by_role("button", name="Pause").click()
     expect(beside.get_by_role("button", name="Resume")).to_be_visible()
-    expect(beside).to_contain_text("Kept: x-scope.")
-    beside.get_by_role("button", name="Remove the exporter…").click()
+    expect(beside).to_contain_text("Stored: x-scope.")
+    beside.get_by_role("button", name="Remove exporter…").click()
     beside.get_by_role("button", name="Remove “backend”").click()
     window.at("/settings/exporters$")
 
 
 @pytest.mark.req(64, 68)
 def test_thresholds_places_and_appearance_are_set_and_taken_back_s773_s774_s775(
-    house: Server, opened: Open
+    deployment: Server, opened: Open
 ) -> None:
-    """S773, S774, S775: only what was changed is sent; an operator may; the look is the browser's own."""
-    http = house.http("admin")
-    say(house, named("stray"), cluster="garage-1")
-    window = opened(house, "/settings/detectors")
+    """S773, S774, S775: only changes are sent; an operator may; appearance is per browser."""
+    http = deployment.http("admin")
+    say(deployment, named("stray"), cluster="garage-1")
+    window = opened(deployment, "/settings/detectors")
     page, form = window.page, window.role("form", "Detectors")
     form.get_by_label("Loop below").fill("0.7")
     form.get_by_label("Window").fill("1")
     form.get_by_role("button", name="Save").click()
-    expect(form).to_contain_text("Not above the end of the warnings.")
-    expect(form).to_contain_text("A whole number from 2 to 50.")
+    expect(form).to_contain_text("Must not exceed the warning threshold.")
+    expect(form).to_contain_text("Must be a whole number from 2 to 50.")
     form.get_by_label("Loop below").fill("0.3")
     form.get_by_label("Window").fill("5")
     expect(window.role("img", re.compile("^Below 0.3 loop"))).to_be_visible()
@@ -150,7 +150,7 @@ def test_thresholds_places_and_appearance_are_set_and_taken_back_s773_s774_s775(
     expect(window.role("main")).to_contain_text(re.compile("nowhere: .*garage-1"))
     places = window.role("form", "Regions")
     places.get_by_label("garage-1", exact=True).select_option(label="Frankfurt (aws:eu-central-1)")
-    places.get_by_role("button", name="Save the places").click()
+    places.get_by_role("button", name="Save regions").click()
     expect(window.role("main")).not_to_contain_text("garage-1.")
     placed = {one["cluster_id"]: one["name"] for one in http.get("/v1/fleet/regions").json()["placed"]}
     assert placed["garage-1"] == "Frankfurt"
@@ -174,17 +174,17 @@ def test_thresholds_places_and_appearance_are_set_and_taken_back_s773_s774_s775(
     expect(views.get_by_role("button", name=re.compile("Remove"))).to_have_count(0)
 
 
-def test_who_may_not_sees_everything_that_is_no_secret_and_why_s769(house: Server, opened: Open) -> None:
-    """S769: fields and buttons are off and say why; what only an admin may read is not asked for."""
+def test_who_may_not_sees_everything_that_is_no_secret_and_why_s769(deployment: Server, opened: Open) -> None:
+    """S769: fields and buttons are disabled with a reason; admin-only data is not fetched."""
     body = {"name": "chat", "kind": "slack", "url": "https://hooks.slack.com/services/T0/B0/secret"}
-    made = house.http("admin").post("/v1/webhooks/out", json=body).json()
-    window = opened(house, f"/settings/channels?one={made['endpoint_id']}", role="viewer", light=True)
+    made = deployment.http("admin").post("/v1/webhooks/out", json=body).json()
+    window = opened(deployment, f"/settings/channels?one={made['endpoint_id']}", role="viewer", light=True)
     link = "An admin's sign-in link comes from: observatory login --user admin"
-    why = f"Your role (viewer) may read, not administer. {link}"
+    why = f"Your role (viewer) can read but not administer. {link}"
     beside = window.role("complementary", "chat")
     expect(beside).to_contain_text(why)
     expect(beside).not_to_contain_text("secret/")
-    for button in ("Make the channel", "Save the channel", "Send a test", "Disable", "Remove the channel…"):
+    for button in ("Create channel", "Save channel", "Send a test", "Disable", "Remove channel…"):
         for found in beside.get_by_role("button", name=button).all():
             expect(found).to_be_disabled()
     expect(window.role("button", "New channel…")).to_have_attribute("title", why)
@@ -194,6 +194,6 @@ def test_who_may_not_sees_everything_that_is_no_secret_and_why_s769(house: Serve
         window.role("navigation", "Sections of the settings").get_by_role("link", name=section).click()
         expect(window.role("main")).to_contain_text(f"{why} {section}")
     window.role("navigation", "Sections of the settings").get_by_role("link", name="Detectors").click()
-    expect(window.role("form", "Detectors")).to_contain_text("may read, not command agents")
+    expect(window.role("form", "Detectors")).to_contain_text("can read but not command agents")
     window.go("/settings/nonsense").settled()
-    expect(window.role("main")).to_contain_text("The settings have no section “nonsense”.")
+    expect(window.role("main")).to_contain_text("There is no settings section “nonsense”.")

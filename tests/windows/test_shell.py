@@ -1,4 +1,4 @@
-"""The frame around the views: signing in, keys, addresses, and what it says when the gateway is away."""
+"""The frame around the views: sign-in, keys, URLs, and an unreachable gateway."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ def link_of(server: Server) -> str:
     return url
 
 
-def test_the_printed_link_signs_in_with_one_click_and_works_once(house: Server, opened: Open) -> None:
-    link = link_of(house)
-    first = opened(house, None, role=None)
+def test_the_printed_link_signs_in_with_one_click_and_works_once(deployment: Server, opened: Open) -> None:
+    link = link_of(deployment)
+    first = opened(deployment, None, role=None)
     first.page.goto(link)
     first.page.get_by_role("button", name="Sign in").click()
     first.settled().at("/fleet")
     expect(first.role("button", re.compile(r"^You: .*operator"))).to_be_visible()
-    second = opened(house, None, role=None)
+    second = opened(deployment, None, role=None)
     with second.forgiving(r"answer: 401 GET .*/v1/"):
         second.page.goto(link)
         second.at(r"/fleet\?login=used")
-        expect(second.page.get_by_text("used or is too old")).to_be_visible()
+        expect(second.page.get_by_text("already used or has expired")).to_be_visible()
 
 
-def test_a_key_signs_in_and_leads_to_the_page_that_was_wanted(house: Server, opened: Open) -> None:
-    window = opened(house, None, role=None)
+def test_a_key_signs_in_and_leads_to_the_page_that_was_wanted(deployment: Server, opened: Open) -> None:
+    window = opened(deployment, None, role=None)
     with window.forgiving(r"answer: 40[13] "):
         window.go("/sessions?q=atlas")
         key = window.page.get_by_label("Key", exact=True)
         expect(key).to_be_focused()
         key.fill("obs_nonsense")
         window.press("Enter")
-        expect(window.page.get_by_text("No key of this gateway is like that")).to_be_visible()
-        key.fill(house.key("operator"))
+        expect(window.page.get_by_text("Unknown key")).to_be_visible()
+        key.fill(deployment.key("operator"))
         window.press("Enter")
         window.settled()
     window.at(r"/sessions\?q=atlas")
     kept = window.page.evaluate("JSON.stringify(localStorage) + JSON.stringify(sessionStorage)")
-    assert house.key("operator") not in kept and "obs_" not in kept
+    assert deployment.key("operator") not in kept and "obs_" not in kept
 
 
-def test_keys_1_to_6_switch_views_and_the_back_button_returns(house: Server, opened: Open) -> None:
+def test_keys_1_to_6_switch_views_and_the_back_button_returns(deployment: Server, opened: Open) -> None:
     """Ruling 40; by keyboard alone."""
-    window = opened(house, "/fleet")
+    window = opened(deployment, "/fleet")
     for key, path in VIEWS.items():
         window.press(key).at(path)
         here = window.role("navigation", "Views").locator("li [aria-current=page]")
@@ -60,11 +60,11 @@ def test_keys_1_to_6_switch_views_and_the_back_button_returns(house: Server, ope
 
 
 def test_escape_closes_the_panel_then_the_drill_down_then_returns_to_the_fleet(
-    house: Server, opened: Open
+    deployment: Server, opened: Open
 ) -> None:
     """Ruling 40."""
-    session = house.http().get("/v1/sessions?limit=1").json()["items"][0]["session_id"]
-    window = opened(house, f"/sessions/{session}?peek=session:{session}")
+    session = deployment.http().get("/v1/sessions?limit=1").json()["items"][0]["session_id"]
+    window = opened(deployment, f"/sessions/{session}?peek=session:{session}")
     panel = window.role("complementary", re.compile("^Session"))
     expect(panel).to_be_visible()
     window.press("Escape")
@@ -75,32 +75,32 @@ def test_escape_closes_the_panel_then_the_drill_down_then_returns_to_the_fleet(
     window.press("Escape").at("/fleet$")
 
 
-def test_a_deep_link_opens_the_same_view_selection_and_filter(house: Server, opened: Open) -> None:
-    session = house.http().get("/v1/sessions?limit=1").json()["items"][0]["session_id"]
-    window = opened(house, f"/sessions?q=a&peek=session:{session}")
+def test_a_deep_link_opens_the_same_view_selection_and_filter(deployment: Server, opened: Open) -> None:
+    session = deployment.http().get("/v1/sessions?limit=1").json()["items"][0]["session_id"]
+    window = opened(deployment, f"/sessions?q=a&peek=session:{session}")
     expect(window.role("complementary", f"Session {session}")).to_be_visible()
     window.page.reload()
     expect(window.role("complementary", f"Session {session}")).to_be_visible()
     window.at(rf"/sessions\?q=a&peek=session:{session}")
 
 
-def test_help_lists_the_keys_in_force_and_typing_is_not_a_command(house: Server, opened: Open) -> None:
-    window = opened(house, "/registry").press("?")
-    help_ = window.role("dialog", "Keys")
-    for says in ("Fleet Command", "God Mode", "Search or act"):
+def test_help_lists_the_keys_in_force_and_typing_is_not_a_command(deployment: Server, opened: Open) -> None:
+    window = opened(deployment, "/registry").press("?")
+    help_ = window.role("dialog", "Keyboard shortcuts")
+    for says in ("Fleet Command", "God Mode", "Search or run a command"):
         expect(help_.get_by_text(says, exact=False).first).to_be_visible()
     window.press("Escape")
     expect(help_).to_be_hidden()
     window.at("/registry")
     window.press("Control+k")
-    expect(window.role("dialog", "Go to or do").get_by_role("combobox")).to_be_focused()
+    expect(window.role("dialog", "Command palette").get_by_role("combobox")).to_be_focused()
     window.page.keyboard.type("1")
     window.at("/registry")
 
 
-def test_the_palette_goes_to_views_agents_and_sessions(house: Server, opened: Open) -> None:
-    window = opened(house, "/registry").press("Control+k")
-    expect(window.role("dialog", "Go to or do").get_by_role("combobox")).to_be_focused()
+def test_the_palette_goes_to_views_agents_and_sessions(deployment: Server, opened: Open) -> None:
+    window = opened(deployment, "/registry").press("Control+k")
+    expect(window.role("dialog", "Command palette").get_by_role("combobox")).to_be_focused()
     window.page.keyboard.type("sessio")
     expect(window.role("option").first).to_be_visible()
     window.press("Enter").at("/sessions")
@@ -111,8 +111,8 @@ def test_the_palette_goes_to_views_agents_and_sessions(house: Server, opened: Op
     expect(window.role("option").first).to_be_hidden()
 
 
-def test_the_theme_is_switched_and_kept(house: Server, opened: Open) -> None:
-    window = opened(house, "/registry")
+def test_the_theme_is_switched_and_kept(deployment: Server, opened: Open) -> None:
+    window = opened(deployment, "/registry")
     root = window.page.locator("html")
     expect(root).to_have_attribute("data-mantine-color-scheme", "dark")
     window.role("button", "Switch to the light theme").click()
@@ -142,30 +142,30 @@ def test_a_kill_switch_is_seen_on_every_view_with_what_since_when_and_by_whom(
     window = opened(alone, "/sessions", role="admin")
     http = alone.http("admin")
     asked = {"scope": "global", "reason": "drill of the tests"}
-    told = http.post("/v1/kill-switch", json=asked).json()
+    received = http.post("/v1/kill-switch", json=asked).json()
     for _ in range(2):
-        place = f"/v1/kill-switch/{told['kill_id']}/confirm"
-        told = told | http.post(place, json={"token": told["token"]}).json()
-    assert told["state"] == "engaged"
-    banner = window.role("region", "Kill-switch")
+        place = f"/v1/kill-switch/{received['kill_id']}/confirm"
+        received = received | http.post(place, json={"token": received["token"]}).json()
+    assert received["state"] == "engaged"
+    banner = window.role("region", "Kill switch")
     expect(banner).to_contain_text(re.compile("everything in this tenant was stopped .* by you"))
     expect(banner).to_contain_text("drill of the tests")
     window.press("3")
     expect(banner).to_be_visible()
 
 
-def test_a_new_page_begins_with_a_way_past_the_frame(house: Server, opened: Open) -> None:
-    window: Window = opened(house, "/registry").press("Tab")
+def test_a_new_page_begins_with_a_way_past_the_frame(deployment: Server, opened: Open) -> None:
+    window: Window = opened(deployment, "/registry").press("Tab")
     expect(window.role("button", "Skip to the view")).to_be_focused()
     window.press("Enter")
     expect(window.role("main")).to_be_focused()
 
 
 def test_every_view_opens_in_a_browser_whose_language_is_no_language_tag(
-    house: Server, opened: Open, posix: Browser
+    deployment: Server, opened: Open, posix: Browser
 ) -> None:
-    """S1113: Chromium under LANG=C says `en-US@posix`, at which Intl throws, in libraries too."""
-    window = opened(house, None, using=posix)
+    """S1113: Chromium under LANG=C reports `en-US@posix`, at which Intl throws, in libraries too."""
+    window = opened(deployment, None, using=posix)
     said = window.page.evaluate("navigator.language")
     assert not window.page.evaluate(
         "tag => { try { new Intl.NumberFormat(tag); return true } catch { return false } }", said
@@ -178,10 +178,10 @@ def test_every_view_opens_in_a_browser_whose_language_is_no_language_tag(
 
 
 def test_a_part_that_fails_takes_nothing_else_of_the_page_and_can_be_tried_again(
-    house: Server, opened: Open
+    deployment: Server, opened: Open
 ) -> None:
-    """S1114: an answer that breaks one panel; the map, the other panels and the frame go on."""
-    window, broken = opened(house, None), "**/v1/fleet/health*"
+    """S1114: a response that breaks one panel; the map, the other panels and the frame keep working."""
+    window, broken = opened(deployment, None), "**/v1/fleet/health*"
     window.page.route(broken, lambda route: route.fulfill(json={"status": "ok"}))
     with window.forgiving("console: TypeError"):
         window.go("/fleet").settled()

@@ -48,7 +48,7 @@ export class Mesh {
       }
       made.add(id);
       const status = !wrong ? "Healthy" : made.size % 97 === 0 ? "Blocked" : made.size % 61 === 0 ? "Alert" : "Healthy";
-      const reason = status === "Healthy" ? null : status === "Blocked" ? `${to}: paused in session ses_7` : "the oldest message waits for longer than 30 s";
+      const reason = status === "Healthy" ? null : status === "Blocked" ? `${to}: paused in session ses_7` : "the oldest message has been waiting for more than 30 s";
       const rate = Math.round(10 ** (this.roll() * 3 - 2) * 100) / 100;
       this.edges.push({ kind: "edge", id, version: 1, from, to, address: null, kinds: ["message"], messages: 100, rate_per_s: rate, failures: 0, latency_p50_ms: 20, latency_p95_ms: 90, latency_mean_ms: null, unacknowledged: 0, status, reason });
     }
@@ -77,7 +77,7 @@ export class Mesh {
     const alarm = (kind: string, severity: string, text: string, session_id: string | null) => ({ kind, severity, text, since: "2026-11-16T05:00:00Z", session_id, detector: null, entropy_score: null });
     if (state === "alert_entropy") return [alarm("loop", "critical", "same failing serp_search 5 times in 40 s", "ses_loop")];
     if (state === "schema_violation") return [alarm("schema_violation", "warning", "its last message broke the schema", null)];
-    if (state === "blocked") return [alarm("held", "warning", "2 of its messages are held (ses_gate)", "ses_gate")];
+    if (state === "blocked") return [alarm("held", "warning", "2 messages are held (ses_gate)", "ses_gate")];
     if (state === "dead") return [alarm("silent", "critical", "its heartbeat is overdue", null)];
     return [];
   }

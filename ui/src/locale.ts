@@ -1,8 +1,9 @@
-// The one place that decides language and time zone. What a browser says of itself may be no language tag at all
-// (`en-US@posix`, `C`: Chromium under LANG=C), and Intl throws at it, also in libraries that ask the navigator
-// when they are loaded (uPlot): so this is loaded first, and the navigator says the tag that was chosen here.
+// The one place that decides language and time zone. What a browser reports may be no language tag at all
+// (`en-US@posix`, `C`: Chromium under LANG=C), and Intl throws at it, also in libraries that read `navigator`
+// when they are loaded (uPlot): so this is loaded first, and sets `navigator.language` to the tag chosen
+// here.
 
-/** The first of these that Intl knows, without what a system adds (`.UTF-8`, `@posix`); else English. */
+/** The first of these that Intl knows, without system suffixes (`.UTF-8`, `@posix`); else English. */
 export function localeOf(said: readonly (string | undefined)[]): string {
   for (const one of said) {
     const tag = (one ?? "").replace(/[.@].*$/, "").replaceAll("_", "-");

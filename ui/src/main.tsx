@@ -1,4 +1,4 @@
-// The page begins: language, theme, questions to the gateway, routes. Nothing else lives here.
+// The page's entry point: language, theme, query client, router. Nothing else lives here.
 import { MantineProvider } from "@mantine/core";
 import { LOCALE } from "./locale";
 import "@mantine/core/styles.css";
@@ -7,11 +7,11 @@ import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "./app.css";
-import { questions } from "./api/questions";
+import { questions } from "./api/queries";
 import { applyMotion } from "./motion";
 import { router } from "./router";
 import { theme } from "./theme";
-import { logOnce } from "./widgets/Guarded";
+import { logOnce } from "./widgets/ErrorBoundary";
 
 applyMotion();
 document.documentElement.dataset.locale = LOCALE;

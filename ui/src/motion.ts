@@ -1,5 +1,5 @@
-// Whether things may move: as the system says, or not at all because somebody said so here. Style sheets read the
-// attribute, code that animates asks `useStill`.
+// Whether animation is allowed: reduced by the system's setting, or switched off here. Style sheets read the
+// attribute, code that animates calls `useStill`.
 import { useReducedMotion } from "@mantine/hooks";
 import { useSyncExternalStore } from "react";
 
@@ -28,7 +28,7 @@ export function useMotion(): Motion {
   }, motionNow);
 }
 
-/** Nothing may move by itself, for whichever of the two reasons. */
+/** Animation is off, for either of the two reasons. */
 export function useStill(): boolean {
   const system = useReducedMotion();
   return useMotion() === "reduce" || system;

@@ -1,5 +1,5 @@
-// The routes and the whole of what a URL says: view, selection (`peek`), filters, time. Views are chunks of
-// their own. Every member of a search is text, checked here once; what is unknown is dropped.
+// The routes and the search parameters of every URL: view, selection (`peek`), filters, time. Views are
+// chunks of their own. Every search parameter is text, validated here once; unknown ones are dropped.
 import {
   createRootRoute,
   createRoute,
@@ -10,7 +10,10 @@ import {
 import { NotFound } from "./shell/NotFound";
 import { Shell } from "./shell/Shell";
 
-/** `peek` names what the panel at the right shows: `agent:NAME`, `edge:ID`, `session:ID`, `step:SESSION/STEP`, `message:ID`. */
+/**
+ * `peek` names what the side panel shows: `agent:NAME`, `edge:ID`, `session:ID`, `step:SESSION/STEP`,
+ * `message:ID`.
+ */
 export interface Search {
   peek?: string;
   [member: string]: string | undefined;
@@ -76,17 +79,17 @@ export const routeTree = root.addChildren([
   inbox,
 ]);
 
-// Text only in the address bar: `?peek=agent:writer-1`, no JSON quoting.
+// Plain text in the address bar: `?peek=agent:writer-1`, no JSON quoting.
 export const router = createRouter({
   routeTree,
   defaultPreload: "intent",
   defaultNotFoundComponent: NotFound,
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
   stringifySearch: (search) => {
-    const said = new URLSearchParams();
+    const params = new URLSearchParams();
     for (const [name, value] of Object.entries(search))
-      if (value !== undefined && value !== "") said.set(name, String(value));
-    const text = said.toString().replaceAll("%3A", ":").replaceAll("%2F", "/");
+      if (value !== undefined && value !== "") params.set(name, String(value));
+    const text = params.toString().replaceAll("%3A", ":").replaceAll("%2F", "/");
     return text ? `?${text}` : "";
   },
 });

@@ -1,4 +1,4 @@
-// The tokens of ui.md as a Mantine theme; the same values stand as CSS variables in app.css.
+// The design tokens of ui.md as a Mantine theme; app.css has the same values as CSS variables.
 import {
   createTheme,
   Drawer,
@@ -54,7 +54,7 @@ export const theme = createTheme({
   variantColorResolver: (input) => {
     const resolved = defaultVariantColorsResolver(input);
     const own = !input.color || input.color === "accent";
-    // Danger is a dark red in both schemes: white on the light one is not to be read.
+    // Danger is a dark red in both schemes: white on the light one is unreadable.
     if (input.variant === "filled" && input.color === "red")
       return { ...resolved, background: "var(--mantine-color-red-9)", hover: "#b02525", color: "#fff" };
     return input.variant === "filled" && own ? { ...resolved, color: "var(--on-accent)" } : resolved;

@@ -1,11 +1,13 @@
-// The URL is the whole state: read and change it in one way everywhere.
+// The URL is the whole state: one hook to read and change it.
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback } from "react";
 import type { Search } from "./router";
 
 type Changes = Record<string, string | undefined | null>;
 
-/** `[search, set]`; `set({ q: "x", peek: null })` merges, null or "" removes; `replace` leaves no back step. */
+/**
+ * `[search, set]`; `set({ q: "x", peek: null })` merges, null or "" removes; `replace` adds no history entry.
+ */
 export function useUrl(): [Search, (changes: Changes, replace?: boolean) => void] {
   const search = useSearch({ strict: false }) as Search;
   const navigate = useNavigate();

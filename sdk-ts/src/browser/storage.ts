@@ -1,8 +1,8 @@
 /**
  * The spool in a browser: a list of lines in the page's local storage, bounded far below its usual 5 MB.
  *
- * A spool belongs to one page: it holds a Web Lock of the spool's name, which ends with the page, so the next page of
- * this origin finds what was left. Without Web Locks (a page over plain http) leftovers stay where they are.
+ * A spool belongs to one page: the page holds a Web Lock of the spool's name, which is released when the page ends, so
+ * the next page of this origin can adopt it. Without Web Locks (a page over plain http) leftovers are not adopted.
  */
 
 import { newId } from "../ids.ts";
@@ -11,16 +11,16 @@ import type { Spool, Spools } from "../spool.ts";
 
 const PREFIX = "observatory:spool:";
 /** UTF-16 units over all spools of this origin; local storage counts those. */
-const MOST = 2_000_000;
+const MAX_CHARS = 2_000_000;
 
-interface Kept {
+interface StoredLines {
   name: string;
   url: string;
   created_ms: number;
   lines: string[];
 }
 
-/** Null where there is no local storage, or it is forbidden. */
+/** Null if local storage is missing or forbidden. */
 export function storage(log: Log): Spools | null {
   try {
     const probe = `${PREFIX}probe`;
@@ -51,22 +51,22 @@ class Storage implements Spools {
     url: string,
     maxBytes: number,
   ): Promise<{ found: Spool[]; again_ms: number | null }> {
-    const found: [number, Spool][] = [];
+    const adopted: [number, Spool][] = [];
     for (const key of keys()) {
       const kept = read(key);
       if (kept?.name !== name || kept.url !== url || !(await locked(key))) continue;
-      const present = read(key); // as it is now that it is ours
+      const present = read(key); // read again now that it is locked
       if (present === null) continue;
-      found.push([present.created_ms, new StorageSpool(key, present, maxBytes)]);
-      this.#log("info", `${name}: ${present.lines.length} messages of an earlier page are sent`);
+      adopted.push([present.created_ms, new StorageSpool(key, present, maxBytes)]);
+      this.#log("info", `${name}: sending messages of an earlier page: ${present.lines.length}`);
     }
-    return { found: found.sort(([one], [other]) => one - other).map(([, spool]) => spool), again_ms: null };
+    return { found: adopted.sort(([one], [other]) => one - other).map(([, spool]) => spool), again_ms: null };
   }
 }
 
 const held = new Map<string, () => void>();
 
-/** Holds the lock of this name for as long as the page lives; false if another page has it, or there are no locks. */
+/** Holds the lock of this name until the page ends; false if another page has it, or there are no locks. */
 function locked(key: string): Promise<boolean> {
   if (held.has(key) || typeof navigator === "undefined" || !("locks" in navigator))
     return Promise.resolve(false);
@@ -84,7 +84,7 @@ const keys = (): string[] =>
     key.startsWith(PREFIX),
   );
 
-function read(key: string): Kept | null {
+function read(key: string): StoredLines | null {
   try {
     const kept = JSON.parse(localStorage.getItem(key) ?? "");
     return typeof kept?.name === "string" && Array.isArray(kept.lines) ? kept : null;
@@ -95,13 +95,13 @@ function read(key: string): Kept | null {
 
 class StorageSpool implements Spool {
   readonly place: string;
-  #kept: Kept;
-  #most: number;
+  #kept: StoredLines;
+  #maxChars: number;
 
-  constructor(key: string, kept: Kept, maxBytes: number) {
+  constructor(key: string, kept: StoredLines, maxBytes: number) {
     this.place = key;
     this.#kept = kept;
-    this.#most = Math.min(maxBytes, MOST);
+    this.#maxChars = Math.min(maxBytes, MAX_CHARS);
   }
 
   get pending(): boolean {
@@ -109,7 +109,8 @@ class StorageSpool implements Spool {
   }
 
   fits(lines: readonly string[]): number {
-    let room = this.#most - keys().reduce((size, key) => size + (localStorage.getItem(key)?.length ?? 0), 0);
+    let room =
+      this.#maxChars - keys().reduce((size, key) => size + (localStorage.getItem(key)?.length ?? 0), 0);
     const n = lines.findIndex((line) => {
       room -= JSON.stringify(line).length + 1;
       return room < 0;
@@ -150,7 +151,7 @@ class StorageSpool implements Spool {
 
   #keep(lines: string[]): void {
     const kept = { ...this.#kept, lines };
-    localStorage.setItem(this.place, JSON.stringify(kept)); // throws when there is no room: then nothing has changed
+    localStorage.setItem(this.place, JSON.stringify(kept)); // throws when storage is full: then nothing has changed
     this.#kept = kept;
   }
 }

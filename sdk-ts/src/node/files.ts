@@ -1,12 +1,12 @@
 /**
- * The spool in Node: one append-only file of JSON lines for each agent of a process, in `<data>/spool-ts` (the Python
- * SDK's folder is its own: it knows its files' owners by `flock`, which Node has not).
+ * The spool in Node: one append-only file of JSON lines per agent and process, in `<data>/spool-ts` (the Python
+ * SDK has a separate folder: it locks its files with `flock`, which Node does not have).
  *
- * `<agent>-<owner>.<id>.jsonl` begins with a line that says for which gateway it is; `<id>.sent` beside it holds how many
- * bytes were sent. A file is taken over by renaming it to a name of the new owner: of two who try, one succeeds.
+ * `<agent>-<owner>.<id>.jsonl` begins with a line that names its gateway; `<id>.sent` next to it holds how many bytes
+ * were sent. A file is adopted by renaming it to the new owner's name: of two attempts, one succeeds.
  *
- * The first line and the messages become durable with one `sync`, and with the first the names that lead to them. A
- * drained file is removed and never used again: after a power cut an old `.sent` could hide lines written after it.
+ * The first line and the messages become durable with one `sync`; the first one also syncs the parent folders. A
+ * drained file is removed and never reused: after a power cut an old `.sent` could hide lines written after it.
  */
 
 import { createHash, randomBytes } from "node:crypto";
@@ -36,7 +36,7 @@ import type { Spool, Spools } from "../spool.ts";
 import { FREE, isAlive, LEASE_MS, SELF, TOUCH_MS } from "./owner.ts";
 
 const NAME = /^(.+)-(\d+-\w+-\w+)\.([0-9a-f]{16})\.jsonl$/;
-const LONGEST_HEAD = 4096;
+const MAX_HEAD = 4096;
 
 /** A safe file name for an agent's name; two names never share one. */
 export function fileStem(name: string): string {
@@ -67,7 +67,7 @@ export class Files implements Spools {
     try {
       writeAll(fd, Buffer.from(head));
     } catch (error) {
-      // A full disk: nothing is left behind, or each further step would leave a file and a descriptor.
+      // A full disk: leave nothing behind, or each further step would leak a file and a descriptor.
       closeSync(fd);
       rmSync(path, { force: true });
       throw error;
@@ -81,7 +81,7 @@ export class Files implements Spools {
     url: string,
     maxBytes: number,
   ): Promise<{ found: Spool[]; again_ms: number | null }> {
-    const found: [number, Spool][] = [];
+    const adopted: [number, Spool][] = [];
     let again: number | null = null;
     for (const file of existsSync(this.place) ? readdirSync(this.place) : []) {
       const [, stem, owner, id] = NAME.exec(file) ?? [];
@@ -89,33 +89,37 @@ export class Files implements Spools {
       const path = join(this.place, file);
       try {
         if (isAlive(owner, Date.now() - statSync(path).mtimeMs)) {
-          // In another namespace nobody can ask whether it lives: look again when its time is over.
+          // In another namespace its process cannot be checked: look again when its lease is over.
           if (!owner.endsWith(SELF.slice(SELF.lastIndexOf("-")))) again = LEASE_MS;
           continue;
         }
-        const head = readHead(path);
-        if (head === null || head.told.url !== url) {
-          if (head === null) this.#log("warning", `${path} is left as it is: its beginning cannot be read`);
-          else this.#log("info", `${path} is kept: it is meant for ${head.told.url}`);
+        const first = readHead(path);
+        if (first === null || first.head.url !== url) {
+          if (first === null)
+            this.#log("warning", `${path} is left unchanged: its first line cannot be read`);
+          else this.#log("info", `${path} is kept: it was written for ${first.head.url}`);
           continue;
         }
         const own = join(this.place, `${stem}-${SELF}.${id}.jsonl`);
         renameSync(path, own);
         const fd = openSync(own, "a+", 0o600);
-        found.push([
-          head.told.created_ms,
-          new FileSpool(this.place, stem, id, fd, head.size, maxBytes, this.#log),
+        adopted.push([
+          first.head.created_ms,
+          new FileSpool(this.place, stem, id, fd, first.size, maxBytes, this.#log),
         ]);
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException;
-        if (code !== "ENOENT") this.#log("warning", `${path} is left as it is (${code})`); // else another was faster
+        if (code !== "ENOENT") this.#log("warning", `${path} is left unchanged (${code})`); // else another process was faster
       }
     }
-    return { found: found.sort(([one], [other]) => one - other).map(([, spool]) => spool), again_ms: again };
+    return {
+      found: adopted.sort(([one], [other]) => one - other).map(([, spool]) => spool),
+      again_ms: again,
+    };
   }
 }
 
-/** The folder, and those above it that hold the name of one that was made for it. */
+/** The folder, and the parents in which a folder was created for it. */
 function foldersTo(place: string, made: string | undefined): string[] {
   const folders = [place];
   if (made === undefined) return folders;
@@ -137,14 +141,14 @@ function syncFolder(folder: string): void {
   }
 }
 
-/** The first line, and how many bytes it takes; null for what is not a spool, or one that died while it was made. */
-function readHead(path: string): { told: Head; size: number } | null {
+/** The first line, and how many bytes it takes; null for a file that is not a complete spool. */
+function readHead(path: string): { head: Head; size: number } | null {
   const fd = openSync(path, "r");
   try {
-    const bytes = Buffer.alloc(LONGEST_HEAD);
-    const size = bytes.subarray(0, readSync(fd, bytes, 0, LONGEST_HEAD, 0)).indexOf(10) + 1;
-    const told = JSON.parse(bytes.toString("utf8", 0, size));
-    return typeof told?.url === "string" && typeof told.created_ms === "number" ? { told, size } : null;
+    const bytes = Buffer.alloc(MAX_HEAD);
+    const size = bytes.subarray(0, readSync(fd, bytes, 0, MAX_HEAD, 0)).indexOf(10) + 1;
+    const head = JSON.parse(bytes.toString("utf8", 0, size));
+    return typeof head?.url === "string" && typeof head.created_ms === "number" ? { head, size } : null;
   } catch {
     return null;
   } finally {
@@ -246,7 +250,7 @@ class FileSpool implements Spool {
       }
       if (want >= left) {
         // The process died while it wrote the last line.
-        this.#log("warning", `${this.place} ended in half a line, which is dropped`);
+        this.#log("warning", `${this.place} ended in an incomplete line, which is dropped`);
         this.#move(left);
         return [];
       }
@@ -257,17 +261,17 @@ class FileSpool implements Spool {
     this.#move(this.#peeked.splice(0, n).reduce((size, one) => size + one, 0));
   }
 
-  /** Whoever sees that nothing is pending releases the file. */
+  /** The caller releases the file when nothing is pending. */
   #move(size: number): void {
     this.#sent += size;
     if (!this.pending) return;
     try {
       this.#keepSent();
     } catch (error) {
-      // A full disk: nothing is lost, a restart would only send again.
+      // A full disk: nothing is lost, a restart only sends again.
       this.#log(
         "debug",
-        `${this.place}: what was sent could not be noted (${(error as NodeJS.ErrnoException).code})`,
+        `${this.place}: the number of sent bytes could not be stored (${(error as NodeJS.ErrnoException).code})`,
       );
     }
   }
@@ -277,7 +281,7 @@ class FileSpool implements Spool {
     this.#open = false;
     clearInterval(this.#touching);
     const own = this.place;
-    closeSync(this.#fd); // first: Windows renames no open file
+    closeSync(this.#fd); // first: Windows cannot rename an open file
     if (this.pending) this.#try(() => renameSync(own, own.replace(`-${SELF}.`, `-${FREE}.`)));
     else for (const path of [own, this.#sentPath]) this.#try(() => rmSync(path, { force: true }));
   }
@@ -289,7 +293,7 @@ class FileSpool implements Spool {
   #readSent(): number {
     try {
       const sent = Number(readFileSync(this.#sentPath, "utf8"));
-      const end = Buffer.alloc(1); // what was noted ends a line, or it was torn: then all is sent again
+      const end = Buffer.alloc(1); // a valid offset is at a line end; otherwise everything is sent again
       return sent >= this.#head && readSync(this.#fd, end, 0, 1, sent - 1) === 1 && end[0] === 10
         ? sent
         : this.#head;
@@ -309,15 +313,15 @@ class FileSpool implements Spool {
     }
   }
 
-  /** Says that we live, to those who cannot ask. */
+  /** Renews the lease, for processes in other namespaces. */
   #touch(): void {
     const now = Date.now() / 1000;
     this.#try(() => futimesSync(this.#fd, now, now));
   }
 
-  #try(act: () => void): void {
+  #try(action: () => void): void {
     try {
-      act();
+      action();
     } catch (error) {
       this.#log("debug", `${this.place}: ${(error as NodeJS.ErrnoException).code}`);
     }

@@ -1,9 +1,9 @@
 /**
- * Who owns a spool: this process, told from every other one, and whether another still lives.
+ * The owner of a spool: identifies this process, and checks whether another owner is alive.
  *
- * Node has no `flock`, so a file's name says who owns it: process id, when that process started, and where its id means
- * anything (boot and process namespace; a container has its own). In our own namespace the answer is exact. Of another
- * one (a container that is gone, or runs beside us on the same volume) only the file's age tells: its owner touches it.
+ * Node has no `flock`, so a file's name holds its owner: process id, start time, and the namespace of the process id
+ * (boot and process namespace; a container has its own). In this process's namespace the check is exact. For another one
+ * (a container that ended, or runs on the same volume) only the file's age is known: its owner touches it.
  */
 
 import { createHash } from "node:crypto";
@@ -12,16 +12,16 @@ import { hostname } from "node:os";
 
 export const TOUCH_MS = 15_000;
 export const LEASE_MS = 60_000;
-/** Of nobody: let go in good order. */
+/** No owner: released on close. */
 export const FREE = "0-0-free";
 
 function startOf(pid: number | "self"): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The command's name may hold anything, spaces and brackets too: fields are counted behind it (proc(5), field 22).
+    // The command name may contain spaces and brackets: fields are counted after it (proc(5), field 22).
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "x";
   } catch {
-    return "x"; // not Linux: the id alone must do
+    return "x"; // not Linux: only the id is known
   }
 }
 

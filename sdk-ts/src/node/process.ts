@@ -1,22 +1,22 @@
 /**
- * What happens to outboxes when the process ends, and what must not keep it from ending.
+ * Closes outboxes when the process ends, and keeps open channels from keeping it alive.
  *
- * Law: when nothing is left to do every outbox is closed (sent, or spooled); at `process.exit` there is no time to send,
- * so all goes to the spool at once. An open channel does not keep a process alive; whoever waits for something does.
+ * Rule: when nothing is left to do, every outbox is closed (sent or spooled); at `process.exit` there is no time to
+ * send, so everything is spooled at once. An open channel does not keep a process alive; a waiting caller does.
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import diagnostics from "node:diagnostics_channel";
 import type { Loosen } from "../channel.ts";
 import type { Ending, Outbox } from "../outbox.ts";
-import type { Line } from "../session.ts";
-import type { Ambient } from "../speaker.ts";
+import type { Ambient } from "../sender.ts";
+import type { SessionBranch } from "../session.ts";
 
 const open = new Set<Outbox>();
 let watching = false;
 
 export const ending: Ending = {
-  keep(outbox) {
+  register(outbox) {
     open.add(outbox);
     if (watching) return;
     watching = true;
@@ -27,17 +27,17 @@ export const ending: Ending = {
       for (const one of [...open]) one.endNow();
     });
   },
-  forget(outbox) {
+  unregister(outbox) {
     open.delete(outbox);
   },
 };
 
-const storage = new AsyncLocalStorage<Line>();
+const storage = new AsyncLocalStorage<SessionBranch>();
 
-/** Also in what is awaited and started inside. */
+/** Also applies to everything awaited or started inside. */
 export const ambient: Ambient = {
   current: () => storage.getStore(),
-  run: (line, act) => storage.run(line, act),
+  run: (line, action) => storage.run(line, action),
 };
 
 interface Headers {
@@ -46,20 +46,20 @@ interface Headers {
 }
 
 /**
- * Node's WebSocket has no `unref`. The sockets under it are told of on a diagnostics channel of Node's HTTP client when
- * the request's head is sent; where there is none (another runtime), an open channel keeps the process until `close`.
+ * Node's WebSocket has no `unref`. A diagnostics channel of Node's HTTP client publishes the socket when the request's
+ * headers are sent; without it (another runtime), an open channel keeps the process alive until `close`.
  */
 export const loosen: Loosen = (url) => {
-  const wanted = new URL(url);
-  const path = wanted.pathname;
-  let found: Headers["socket"];
-  const see = (message: unknown): void => {
+  const target = new URL(url);
+  const path = target.pathname;
+  let opened: Headers["socket"];
+  const onHeaders = (message: unknown): void => {
     const { request, socket } = message as Headers;
-    if (request?.path === path && new URL(String(request.origin)).host === wanted.host) found = socket;
+    if (request?.path === path && new URL(String(request.origin)).host === target.host) opened = socket;
   };
-  diagnostics.subscribe("undici:client:sendHeaders", see);
+  diagnostics.subscribe("undici:client:sendHeaders", onHeaders);
   return () => {
-    diagnostics.unsubscribe("undici:client:sendHeaders", see);
-    found?.unref?.();
+    diagnostics.unsubscribe("undici:client:sendHeaders", onHeaders);
+    opened?.unref?.();
   };
 };

@@ -1,9 +1,9 @@
-"""The bus between gateways: notices go to readers in this process at once, and by NATS to the others.
+"""The bus between gateways: notices reach readers in this process at once, and other gateways over NATS.
 
-Law: as in memory, a notice is a level. Of each tenant the newest is sent, nothing queues behind a slow
-network, and `publish` never waits. What another gateway says only wakes: the number told on is read from
-the record, so a false notice can cost one look and nothing else. After every new connection all levels are
-said again, and the others are asked for theirs, for NATS keeps none of them.
+Law: as in the in-process bus, a notice is a level. Only the newest of each tenant is sent, nothing queues
+behind a slow network, and `publish` never waits. A notice from another gateway only wakes: the number passed
+on is read from the record, so a false notice costs one read and nothing else. After every new connection all
+levels are sent again, and the others are asked for theirs, because NATS stores none of them.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from observatory.bus.memory import MemoryBus
-from observatory.bus.nats_line import NatsLine
+from observatory.bus.nats_link import NatsLink
 from observatory.errors import StoreError
-from observatory.pipeline.ports import Notice
-from observatory.protocol.nats_wire import failures
+from observatory.pipeline.ports import CommitNotice
+from observatory.protocol.nats_connection import failures
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
 
 log = logging.getLogger("observatory.nats")
-GAP_S = 0.005  # between two messages: a busy gateway commits more often than others need be woken
-LEVELS = 500  # tenants in one message
-HEARD = 10_000  # tenants waiting to be looked at; who is left out is found by the clock
+GAP_S = 0.005  # between two messages: a busy gateway commits more often than others need to be woken
+MAX_LEVELS = 500  # tenants in one message
+MAX_PENDING_LEVELS = 10_000  # tenants waiting to be read; readers of others wake by their timer
 _TENANT = re.compile(r"[!-~]{1,128}").fullmatch
 Head = Callable[[str], Awaitable[tuple[int, str]]]
 
 
 class _Levels(msgspec.Struct):
-    """No level at all is a question: who says it has just come, and has missed what the others said."""
+    """The message on the wire. Without levels it is a request: a gateway that has just connected asks for
+    them."""
 
     house: str
     gateway: str
@@ -45,90 +46,95 @@ class _Levels(msgspec.Struct):
 
 
 class NatsBus:
-    """`house` says which database this gateway stands on, `head` how far a tenant's record reaches there."""
+    """`database_id` returns the id of this gateway's database, `head` how far a tenant's record reaches."""
 
     def __init__(
-        self, line: NatsLine, local: MemoryBus, head: Head, house: Callable[[], Awaitable[str]]
+        self, line: NatsLink, local: MemoryBus, head: Head, database_id: Callable[[], Awaitable[str]]
     ) -> None:
         self.local = local
-        self._line, self._head, self._house_of = line, head, house
+        self.line, self._head, self._database_id_of = line, head, database_id
         self._gateway = secrets.token_hex(8)
-        self._house = ""
+        self._database_id = ""
         self._levels: dict[str, int] = {}
-        self._unsaid: set[str] = set()
-        self._heard: dict[str, int] = {}
-        self._speak, self._look = asyncio.Event(), asyncio.Event()
+        self._unsent: set[str] = set()
+        self._pending_levels: dict[str, int] = {}
+        self._send_wanted, self._read_wanted = asyncio.Event(), asyncio.Event()
         self.said = self.heard = 0
 
-    def publish(self, notice: Notice) -> None:
+    def publish(self, notice: CommitNotice) -> None:
         self.local.publish(notice)
         if notice.sequence_number > self._levels.get(notice.tenant_id, 0):
             self._levels[notice.tenant_id] = notice.sequence_number
-            self._unsaid.add(notice.tenant_id)
-            self._speak.set()
+            self._unsent.add(notice.tenant_id)
+            self._send_wanted.set()
 
-    def subscribe(self) -> AsyncIterator[Notice]:
+    def subscribe(self) -> AsyncIterator[CommitNotice]:
         return self.local.subscribe()
 
     async def run(self) -> None:
-        """The daemon: say what is new here, and tell on what is new elsewhere."""
+        """The background worker: sends what is new here, and forwards what is new elsewhere to local
+        readers."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._tell_on())
-            await self._line.serve(self._work)
+            group.create_task(self._forward_received())
+            await self.line.serve(self._work)
 
     async def _work(self, client: Client) -> None:
-        self._house = self._house or await self._house_of()
-        notices = self._line.address.notice
-        hearing = await client.subscribe(notices, cb=self._hear)
+        self._database_id = self._database_id or await self._database_id_of()
+        notices = self.line.address.notice
+        subscription = await client.subscribe(notices, cb=self._on_message)
         try:
-            await client.publish(notices, msgspec.json.encode(_Levels(self._house, self._gateway, {})))
-            self._say_all()
-            await self._say(client)
+            await client.publish(notices, msgspec.json.encode(_Levels(self._database_id, self._gateway, {})))
+            self._resend_all()
+            await self._send_levels(client)
         finally:
             with suppress(*failures()):
-                await hearing.unsubscribe()
+                await subscription.unsubscribe()
 
-    def _say_all(self) -> None:
-        self._unsaid.update(self._levels)
-        self._speak.set()
+    def _resend_all(self) -> None:
+        self._unsent.update(self._levels)
+        self._send_wanted.set()
 
-    async def _say(self, client: Client) -> None:
+    async def _send_levels(self, client: Client) -> None:
         while True:
-            await self._speak.wait()
-            self._speak.clear()
-            while self._unsaid:
-                named = [self._unsaid.pop() for _ in range(min(len(self._unsaid), LEVELS))]
-                levels = {tenant_id: self._levels[tenant_id] for tenant_id in named}
-                told = _Levels(self._house, self._gateway, levels)
-                await client.publish(self._line.address.notice, msgspec.json.encode(told))
-                self.said += len(named)
+            await self._send_wanted.wait()
+            self._send_wanted.clear()
+            while self._unsent:
+                tenants = [self._unsent.pop() for _ in range(min(len(self._unsent), MAX_LEVELS))]
+                levels = {tenant_id: self._levels[tenant_id] for tenant_id in tenants}
+                message_levels = _Levels(self._database_id, self._gateway, levels)
+                await client.publish(self.line.address.notice, msgspec.json.encode(message_levels))
+                self.said += len(tenants)
             await client.flush()
             await asyncio.sleep(GAP_S)
 
-    async def _hear(self, message: Msg) -> None:
+    async def _on_message(self, message: Msg) -> None:
         try:
-            told = msgspec.json.decode(message.data, type=_Levels)
+            message_levels = msgspec.json.decode(message.data, type=_Levels)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return  # noise: whoever it is learns nothing, and the clock wakes readers all the same
-        if told.house != self._house or told.gateway == self._gateway or len(told.levels) > LEVELS:
+            return  # invalid: ignored without a reply; readers wake by their timer anyway
+        if (
+            message_levels.house != self._database_id
+            or message_levels.gateway == self._gateway
+            or len(message_levels.levels) > MAX_LEVELS
+        ):
             return
-        if not told.levels:
-            self._say_all()
-        for tenant_id, number in told.levels.items():
-            known = max(self._levels.get(tenant_id, 0), self._heard.get(tenant_id, 0))
-            if number > known and len(self._heard) < HEARD and _TENANT(tenant_id):
-                self._heard[tenant_id] = number
-                self._look.set()
+        if not message_levels.levels:
+            self._resend_all()
+        for tenant_id, number in message_levels.levels.items():
+            known = max(self._levels.get(tenant_id, 0), self._pending_levels.get(tenant_id, 0))
+            if number > known and len(self._pending_levels) < MAX_PENDING_LEVELS and _TENANT(tenant_id):
+                self._pending_levels[tenant_id] = number
+                self._read_wanted.set()
 
-    async def _tell_on(self) -> None:
+    async def _forward_received(self) -> None:
         while True:
-            await self._look.wait()
-            self._look.clear()
-            while self._heard:
-                tenant_id = next(iter(self._heard))
-                del self._heard[tenant_id]
-                with suppress(StoreError):  # found by the clock when the database is back
+            await self._read_wanted.wait()
+            self._read_wanted.clear()
+            while self._pending_levels:
+                tenant_id = next(iter(self._pending_levels))
+                del self._pending_levels[tenant_id]
+                with suppress(StoreError):  # read by timer when the database is back
                     number, _ = await self._head(tenant_id)
                     if number:
-                        self.local.publish(Notice(tenant_id, number))
+                        self.local.publish(CommitNotice(tenant_id, number))
                         self.heard += 1

@@ -1,7 +1,7 @@
-"""`observatory`: everything an operator does from a terminal.
+"""The `observatory` command: everything an operator does from a terminal.
 
-This file imports next to nothing: a verifying worker process begins here too and must be at work at once.
-What cannot be done is told in one sentence on stderr with exit code 1; a traceback is a defect.
+This file imports next to nothing: a verifying worker process starts here too and must be ready at once.
+A failure is one sentence on stderr with exit code 1; a traceback is a defect.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def main() -> None:
 
     from observatory.cli.commands import CONTROL, app
 
-    os.umask(0o077)  # exports and data folders are their owner's alone
+    os.umask(0o077)  # exports and data folders are readable by their owner only
     try:
         app(exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        from observatory.cli.usage_errors import told_of
+        from observatory.cli.usage_errors import usage_error_text
 
-        print(f"observatory: {told_of(error)}", file=sys.stderr)
-        # Elsewhere 2 is taken: of `verify` it says that the trail is broken.
+        print(f"observatory: {usage_error_text(error)}", file=sys.stderr)
+        # Elsewhere 2 has another meaning: `verify` returns it for a broken trail.
         sys.exit(2 if CONTROL.keys() & sys.argv[1:2] else 1)
     except ObservatoryError as error:
         from observatory.protocol.visible import visible
@@ -53,13 +53,13 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name != "asyncpg":
             raise
-        from observatory.store.migrate import NO_DRIVER
+        from observatory.store.migrations.migrate import NO_DRIVER
 
         print(f"observatory: {NO_DRIVER}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # whoever read us has seen enough; Python would complain once more at exit
+    except BrokenPipeError:  # the reader closed the pipe; Python would complain again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:  # a file or folder that cannot be used, or a disk that is full

@@ -1,4 +1,4 @@
-"""`python -m observatory.cli`: the same terminal without the installed script."""
+"""`python -m observatory.cli`: the `observatory` command without the installed script."""
 
 from observatory.cli import main
 

@@ -1,8 +1,8 @@
 """A TLS socket that one thread reads while another writes.
 
-Law: OpenSSL takes one call for a connection at a time, and Python before 3.13 does not see to it: of a read
-and a write at the same moment one may be lost, without an error. Calls take turns here, and none waits
-within one.
+Law: OpenSSL allows one call per connection at a time, and Python before 3.13 does not enforce it: of a read
+and a write at the same moment one may be lost, without an error. Calls take turns here, and none blocks
+within its turn.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which gateway a command speaks to, with which key, and what its answers mean in a sentence.
+"""The terminal's HTTP client: which gateway a command uses, with which key, and its errors as sentences.
 
 Order: --url and --key; the folder given by --data; OBSERVATORY_URL and OBSERVATORY_KEY; the configured
-folder. A key out of a folder's credentials is sent only to that folder's own gateway.
+folder. A key from a folder's credentials is sent only to that folder's own gateway.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from cyclopts import Parameter
 
 from observatory import settings as settings_module
 from observatory.cli.terminal import CommandFailed
-from observatory.sdk.client import tls, tls_trouble
+from observatory.sdk.client import tls, tls_error_text
 from observatory.sdk.credentials import Trust, find_trust
 
 TIMEOUT = httpx2.Timeout(60, connect=3)
 LOCAL = tuple(f"{s}://{h}:" for s in ("http", "https") for h in ("127.0.0.1", "localhost", "[::1]"))
-WHOSE = {
+ROLE_WITH = {
     "read": "a viewer's",
     "verify": "an auditor's or an operator's",
     "export": "an auditor's",
@@ -37,8 +37,8 @@ WHOSE = {
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Gateway:
-    """Which gateway to ask."""
+class GatewayOptions:
+    """Which gateway to use."""
 
     data: Annotated[str | None, Parameter(help="Folder whose credentials.json is used.")] = None
     url: Annotated[str | None, Parameter(help="The gateway's address, e.g. http://127.0.0.1:4800.")] = None
@@ -50,7 +50,7 @@ class Gateway:
     cert_key: Annotated[str | None, Parameter(help="PEM of its key; OBSERVATORY_CERT_KEY.")] = None
 
 
-ANY = Gateway()
+ANY = GatewayOptions()
 
 
 def folder_of(data: str | None) -> Path:
@@ -77,8 +77,8 @@ def _damaged(folder: Path) -> str:
     return f"{folder / 'credentials.json'} is damaged; remove it and start `observatory serve` for new keys"
 
 
-def find(gateway: Gateway, role: str = "admin") -> tuple[str, str]:
-    """(url, key), or a sentence that says what to set."""
+def find(gateway: GatewayOptions, role: str = "admin") -> tuple[str, str]:
+    """(url, key); CommandFailed with a sentence that says what to set."""
     url, key = gateway.url, gateway.key
     if gateway.data is None:
         url, key = url or os.environ.get("OBSERVATORY_URL"), key or os.environ.get("OBSERVATORY_KEY")
@@ -101,7 +101,7 @@ def find(gateway: Gateway, role: str = "admin") -> tuple[str, str]:
     if not _is_address(url):
         raise CommandFailed("the address of a gateway looks like http://127.0.0.1:4800")
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise CommandFailed("this cannot be a key: a key is obs_ and signs of ASCII, as it was shown")
+        raise CommandFailed("this is not a key: a key is obs_ and ASCII characters, as it was shown")
     return url.rstrip("/"), key
 
 
@@ -113,8 +113,8 @@ def _is_address(url: str) -> bool:
         return False
 
 
-def trust_of(gateway: Gateway, url: str) -> Trust:
-    """Whom to trust and what to show there; the authority a folder names is believed for its own URL only."""
+def trust_of(gateway: GatewayOptions, url: str) -> Trust:
+    """The CA and client certificate to use; the CA that a folder names is trusted for its own URL only."""
     given = Trust(gateway.ca, gateway.cert, gateway.cert_key)
     authority = None
     if url.startswith("https:") and not (gateway.ca or os.environ.get("OBSERVATORY_CA")):
@@ -125,7 +125,7 @@ def trust_of(gateway: Gateway, url: str) -> Trust:
 
 
 class GatewayRefused(CommandFailed):
-    """The gateway's own no: its sentence, and its whole answer."""
+    """A refusal by the gateway: its sentence, and the whole response."""
 
     def __init__(self, sentence: str, code: int, answer: Any) -> None:
         super().__init__(sentence)
@@ -136,8 +136,8 @@ class GatewayRefused(CommandFailed):
         return str(self.answer.get("reason")) if isinstance(self.answer, dict) else ""
 
 
-class Api:
-    """A gateway's HTTP doors; every failure is a `CommandFailed` with a sentence."""
+class GatewayApi:
+    """A gateway's HTTP API; every failure is a `CommandFailed` with a sentence."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class Api:
         is_own: bool = False,
         trust: Trust | None = None,
     ) -> None:
-        """`is_own`: the folder's, on this machine, so that a refusal need not say where it comes from."""
+        """`is_own`: the folder's gateway on this machine, so that an error need not name it."""
         self.url, self.key, self._is_own = url, key, is_own
         self.trust = find_trust() if trust is None else trust
         headers = {"Authorization": f"Bearer {key}"}
@@ -163,24 +163,22 @@ class Api:
         try:
             answer = self._client.request(method, path, content=content, headers=headers, params=given)
         except httpx2.TimeoutException:
-            raise CommandFailed(
-                f"the Observatory at {self.url} does not answer in time; is it overloaded?"
-            ) from None
+            raise CommandFailed(f"the Observatory at {self.url} timed out; is it overloaded?") from None
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
-            raise CommandFailed(unanswered(self.url, error)) from None
+            raise CommandFailed(connection_error(self.url, error)) from None
         if answer.status_code < 400:
             try:
                 return msgspec.json.decode(answer.content)
             except msgspec.MsgspecError:
-                raise CommandFailed(f"what answers at {self.url} is no Observatory; check --url") from None
+                raise CommandFailed(f"the server at {self.url} is not an Observatory; check --url") from None
         raise self._refusal(answer)
 
     def bytes(self, path: str, **query: Any) -> bytes:
-        """An answer that is not JSON, as it came."""
+        """The raw bytes of a response that is not JSON."""
         try:
             answer = self._client.get(path, params=query)
         except httpx2.TransportError as error:
-            raise CommandFailed(unanswered(self.url, error)) from None
+            raise CommandFailed(connection_error(self.url, error)) from None
         if answer.status_code >= 400:
             raise self._refusal(answer)
         return answer.content
@@ -195,63 +193,63 @@ class Api:
             query["cursor"] = page["next_cursor"]
 
     def _refusal(self, answer: httpx2.Response) -> GatewayRefused:
-        code, told = answer.status_code, None
+        code, refusal = answer.status_code, None
         try:
-            told = msgspec.json.decode(answer.content)
-            detail = str(told.get("detail") or _faults(told) or told.get("reason"))
+            refusal = msgspec.json.decode(answer.content)
+            detail = str(refusal.get("detail") or _faults(refusal) or refusal.get("reason"))
         except (msgspec.MsgspecError, AttributeError, KeyError, TypeError):
-            told, detail = None, f"code {code}"
+            refusal, detail = None, f"code {code}"
         sentence = detail if self._is_own else f"the Observatory at {self.url} refused: {detail}"
         if code == 401:
             sentence = (
                 f"the Observatory at {self.url} does not accept this key (wrong, revoked or expired); "
                 "give a good one with --key, or use the folder's own with --data"
             )
-        elif code == 403 and told is not None and told.get("reason") == "not_allowed":
-            sentence = f"this key may not do that: {detail}; use {_whose(detail)} key"
-        return GatewayRefused(sentence, code, told)
+        elif code == 403 and refusal is not None and refusal.get("reason") == "not_allowed":
+            sentence = f"this key may not do that: {detail}; use {_least_role(detail)} key"
+        return GatewayRefused(sentence, code, refusal)
 
     def close(self) -> None:
         self._client.close()
 
 
-def _faults(told: dict[str, Any]) -> str:
-    """Every fault of a message with its path: such an answer has no sentence of its own."""
-    faults = told.get("faults") or ()
+def _faults(refusal: dict[str, Any]) -> str:
+    """Every fault of a message with its path: such a response has no sentence of its own."""
+    faults = refusal.get("faults") or ()
     listed = "; ".join(f"{fault['path'] or 'the whole'}: {fault['problem']}" for fault in faults)
-    return f"{told['reason']}: {listed}" if listed else ""
+    return f"{refusal['reason']}: {listed}" if listed else ""
 
 
-def _whose(detail: str) -> str:
-    """The least that has the permission the sentence ends with."""
-    return WHOSE.get(detail.rpartition(" ")[2], "an admin's")
+def _least_role(detail: str) -> str:
+    """The lowest role that has the permission the sentence ends with."""
+    return ROLE_WITH.get(detail.rpartition(" ")[2], "an admin's")
 
 
-def unanswered(url: str, error: BaseException | None = None) -> str:
-    trouble = None if error is None else tls_trouble(error)
+def connection_error(url: str, error: BaseException | None = None) -> str:
+    trouble = None if error is None else tls_error_text(error)
     if trouble is not None:
         return f"{url}: {trouble}"
     if url.startswith("https:") and isinstance(error, httpx2.ReadError | httpx2.RemoteProtocolError):
         return (
-            f"{url} ended the connection without a word: it may want a certificate it trusts "
+            f"{url} closed the connection without a response: it may require a client certificate it trusts "
             "(--cert and --cert-key, or OBSERVATORY_CERT and OBSERVATORY_CERT_KEY)"
         )
-    return f"no Observatory answers at {url}; start it with `observatory serve`"
+    return f"no Observatory is reachable at {url}; start it with `observatory serve`"
 
 
-def door_of(gateway: Gateway, role: str = "admin") -> Api:
-    """Whoever opens it closes it."""
+def open_api(gateway: GatewayOptions, role: str = "admin") -> GatewayApi:
+    """An API client that the caller must close."""
     url, key = find(gateway, role)
-    return Api(url, key, trust=trust_of(gateway, url))
+    return GatewayApi(url, key, trust=trust_of(gateway, url))
 
 
 @contextmanager
-def api(gateway: Gateway, role: str = "admin") -> Iterator[Api]:
+def api(gateway: GatewayOptions, role: str = "admin") -> Iterator[GatewayApi]:
     url, key = find(gateway, role)
     named = gateway.url or (gateway.data is None and os.environ.get("OBSERVATORY_URL"))
     is_own = not named and url.startswith(LOCAL)
-    door = Api(url, key, is_own=is_own, trust=trust_of(gateway, url))
+    client = GatewayApi(url, key, is_own=is_own, trust=trust_of(gateway, url))
     try:
-        yield door
+        yield client
     finally:
-        door.close()
+        client.close()

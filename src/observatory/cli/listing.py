@@ -1,6 +1,6 @@
-"""A list as every `list` word shows it: the gateway's rows for tools, a table of them for people.
+"""How every `list` command prints: the gateway's rows as JSON for tools, a table for people.
 
-A column is named beside what stands in it: a field of the row, or what a function makes of the row.
+A column has a name and its cells: a field of the row, or the result of a function of the row.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ def show_rows(rows: Sequence[Row], json: bool, columns: Mapping[str, Cell], empt
         show_json(rows)
     else:
         cells = list(columns.values())
-        show_table(list(columns), [[_shown(row, cell) for cell in cells] for row in rows], empty)
+        show_table(list(columns), [[_cell(row, cell) for cell in cells] for row in rows], empty)
 
 
 def at(field: str) -> Cell:
-    """A time, as people read it; nothing where there is none."""
+    """A time in readable form; empty where there is none."""
     return lambda row: when(row[field])
 
 
-def _shown(row: Row, cell: Cell) -> object:
+def _cell(row: Row, cell: Cell) -> object:
     return row[cell] if isinstance(cell, str) else cell(row)

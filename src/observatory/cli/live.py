@@ -1,4 +1,4 @@
-"""Following `WS /v1/live`: frames as they come, from a cursor on, over as many connections as it takes."""
+"""Client of `WS /v1/live`: frames from a cursor on, reconnecting as often as needed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from websockets.sync.client import ClientConnection, connect
 
 from observatory.cli.duplex_tls import DuplexTlsSocket
-from observatory.cli.gateway_client import unanswered
+from observatory.cli.gateway_client import connection_error
 from observatory.cli.terminal import CommandFailed
 from observatory.sdk.client import tls
 from observatory.sdk.credentials import Trust, find_trust
 
-MOST_S = 5.0
+MAX_PAUSE_S = 5.0
 SILENCE_S = 1.0
 
 
-class Order(msgspec.Struct):
-    """By which its bytes went."""
+class ShredReference(msgspec.Struct):
+    """The order that shredded its bytes."""
 
     event: int
 
@@ -39,10 +39,10 @@ class Item(msgspec.Struct):
     message: msgspec.Raw
     parents: tuple[str, ...] = ()
     parent_inferred: bool = False
-    shredded: Order | None = None
+    shredded: ShredReference | None = None
 
 
-class Frame(msgspec.Struct):
+class LiveFrame(msgspec.Struct):
     type: str
     topic: str = ""
     seq: int = 0
@@ -50,25 +50,25 @@ class Frame(msgspec.Struct):
     problem: str = ""
 
 
-_frame = msgspec.json.Decoder(Frame).decode
+_frame = msgspec.json.Decoder(LiveFrame).decode
 item_of = msgspec.json.Decoder(Item).decode
 plain = msgspec.json.Decoder().decode
 
 
-class Feed:
-    """One connection. `frame` waits at most so long and says None when nothing came."""
+class LiveConnection:
+    """One connection. `frame` waits up to `timeout` and returns None when nothing arrived."""
 
     def __init__(self, connection: ClientConnection, url: str) -> None:
         self._connection = connection
         self._url = url
 
     def send(self, frame: dict[str, Any]) -> None:
-        with self._told():
+        with self._closed_as_gone():
             self._connection.send(msgspec.json.encode(frame).decode())
 
-    def frame(self, timeout: float | None) -> Frame | None:
+    def frame(self, timeout: float | None) -> LiveFrame | None:
         try:
-            with self._told():
+            with self._closed_as_gone():
                 found = _frame(self._connection.recv(timeout))
         except TimeoutError:
             return None
@@ -77,7 +77,7 @@ class Feed:
         return found
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _closed_as_gone(self) -> Iterator[None]:
         try:
             yield
         except ConnectionClosed as closed:
@@ -86,18 +86,18 @@ class Feed:
 
 class Gone(CommandFailed):
     def __init__(self, code: int, url: str) -> None:
-        told = {
+        problems = {
             4401: f"the Observatory at {url} does not accept this key; give a good one with --key",
             4403: "this key may not read; use a viewer's, an operator's or an admin's",
         }
-        super().__init__(told.get(code, f"the connection to {url} ended"))
-        self.is_final = code in told
+        super().__init__(problems.get(code, f"the connection to {url} ended"))
+        self.is_final = code in problems
 
 
 @contextmanager
 def feed(
     url: str, key: str, topics: Sequence[str], after: int | None, trust: Trust | None = None
-) -> Iterator[Feed]:
+) -> Iterator[LiveConnection]:
     address = "ws" + url.removeprefix("http") + "/v1/live"
     headers = {"Authorization": f"Bearer {key}"}
     context = tls(url, find_trust() if trust is None else trust) if url.startswith("https:") else None
@@ -114,11 +114,11 @@ def feed(
             ssl=context,
         )
     except (OSError, InvalidHandshake, InvalidURI, TimeoutError, EOFError) as error:
-        raise CommandFailed(unanswered(url, error)) from None
-    wish: dict[str, Any] = {"op": "subscribe", "topics": list(topics)}
+        raise CommandFailed(connection_error(url, error)) from None
+    request: dict[str, Any] = {"op": "subscribe", "topics": list(topics)}
     with connection:
-        opened = Feed(connection, url)
-        opened.send(wish if after is None else wish | {"after": after})
+        opened = LiveConnection(connection, url)
+        opened.send(request if after is None else request | {"after": after})
         yield opened
 
 
@@ -129,10 +129,10 @@ def follow(
     after: int | None,
     silent: Callable[[], None] | None = None,
     trust: Trust | None = None,
-) -> Iterator[Frame]:
-    """For ever: a lost connection is opened again and resumes where it ended. The first must succeed.
+) -> Iterator[LiveFrame]:
+    """Yields frames for ever; a lost connection is reopened and resumed. The first one must succeed.
 
-    `silent` is called once if nothing comes at first.
+    `silent` is called once if nothing arrives at first.
     """
     cursor, wait_s, was_open = after, 0.2, False
     while True:
@@ -153,4 +153,4 @@ def follow(
             if not was_open or getattr(error, "is_final", False):
                 raise
             time.sleep(wait_s)
-            wait_s = min(wait_s * 2, MOST_S)
+            wait_s = min(wait_s * 2, MAX_PAUSE_S)

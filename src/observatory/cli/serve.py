@@ -1,4 +1,4 @@
-"""Commands that own a database: run the gateway on it, bring it to this version, move it."""
+"""The commands that own a database: `serve`, `migrate` and `copy`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from observatory import settings as settings_module
 from observatory.cli import unfinished_files as unfinished
-from observatory.cli.terminal import progress_to, say
+from observatory.cli.terminal import say
 
 
 def serve(
@@ -33,7 +33,8 @@ def serve(
         Parameter(help="Whether clients must show a certificate; none by default."),
     ] = None,
     accept_rollback: Annotated[
-        bool, Parameter(negative=(), help="Go on signing from less than was signed; it is recorded.")
+        bool,
+        Parameter(negative=(), help="Continue signing from less than was signed before; it is recorded."),
     ] = False,
 ) -> None:
     """Run the gateway. Without options: SQLite in ~/.observatory on http://127.0.0.1:4800."""
@@ -52,37 +53,20 @@ def migrate(
     data: str | None = None,
     db: Annotated[str | None, Parameter(help="Database URL instead of the folder's own.")] = None,
 ) -> None:
-    """Bring a database to this version; a safety copy of a SQLite file is kept beside it."""
-    from observatory.bootstrap import owned
-    from observatory.store.migrate import migrate as run_migration
+    """Bring a database to this version; a safety copy of a SQLite file is kept next to it."""
+    from observatory.bootstrap import locked_folder
+    from observatory.store.migrations.migrate import migrate as run_migration
 
     settings = settings_module.load({"data": data, "db": db})
     url = settings.database_url
-    with nullcontext() if settings.is_postgres or db else owned(settings.folder):
+    with nullcontext() if settings.is_postgres or db else locked_folder(settings.folder):
         before, copy = run_migration(url)
         after, _ = run_migration(url)
     if before is None:
-        say(f"a new database was made at schema {after}")
+        say(f"a new database was created at schema {after}")
     elif before == after:
         say(f"nothing to do: the database is at schema {after}")
     else:
         say(f"migrated from schema {before} to {after}")
     if copy is not None:
-        say(f"  a copy of the old one is kept at {Path(copy)}")
-
-
-def copy(
-    *,
-    from_: Annotated[str, Parameter(name="--from", help="sqlite:///FILE or postgresql://… to read.")],
-    to: Annotated[str, Parameter(help="The empty database to fill.")],
-) -> None:
-    """Move everything to an empty database, verified on the way; the source is marked as moved."""
-    from observatory.features.backup.copy import copy_database
-
-    with progress_to("copying") as tell:
-        told = copy_database(from_, to, tell)
-    say(
-        f"copied {told.tenants:,} tenants, {told.events:,} events and {told.messages:,} messages",
-        f"  to {told.moved_to}",
-        "  the source is marked as moved; go on with `observatory serve --db URL` of the new one",
-    )
+        say(f"  a copy of the old one is at {Path(copy)}")

@@ -1,4 +1,4 @@
-"""`observatory tail`: what the gateway commits, line by line, as it happens or from a number on."""
+"""`observatory tail`: what the gateway commits, line by line, live or from a number on."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from observatory.cli.gateway_client import ANY, Gateway, find, trust_of
+from observatory.cli.gateway_client import ANY, GatewayOptions, find, trust_of
 from observatory.cli.live import follow, plain
 from observatory.cli.terminal import note, printable, say_json
 
 Topic = Literal["messages", "events", "gateway:violations"]
 WORDS = {"messages": "messages", "events": "events", "gateway:violations": "violations"}
-# Amber waits, red does not pass; the word says it too.
+# Amber: held; red: not forwarded. The state is also printed as text.
 COLOURS = {"held": "33", "rejected": "31", "refused": "31"}
 
 
 def tail(
     *,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
     topic: Topic = "messages",
-    after: Annotated[int | None, Parameter(help="Begin after this number; without it: from now on.")] = None,
-    count: Annotated[int | None, Parameter(help="End after so many lines.")] = None,
+    after: Annotated[int | None, Parameter(help="Start after this number; without it: from now on.")] = None,
+    count: Annotated[int | None, Parameter(help="Stop after this many lines.")] = None,
     json: Annotated[bool, Parameter(negative=(), help="One JSON object a line.")] = False,
 ) -> None:
     """Follow the live channel; a lost connection is resumed where it broke off."""
     url, key = find(gateway, "operator")
-    told, trust = 0, trust_of(gateway, url)
+    printed, trust = 0, trust_of(gateway, url)
     for frame in follow(url, key, (topic,), after, lambda: note(f"waiting for {WORDS[topic]}…"), trust):
         if frame.type == "resync":
-            note(f"fell too far behind; going on from number {frame.seq}")
+            note(f"fell too far behind; continuing from number {frame.seq}")
         for raw in frame.items:
             item = plain(raw)
             say_json(item) if json else print(line_of(item), flush=True)
-            told += 1
-            if count is not None and told >= count:
+            printed += 1
+            if count is not None and printed >= count:
                 return
 
 
@@ -45,15 +45,15 @@ def line_of(item: dict[str, Any]) -> str:
 
 
 def _message_line(item: dict[str, Any]) -> str:
-    told = summary_of(item)
+    summary = summary_of(item)
     parts = [
         f"{item['sequence_number']:>8}",
-        printable(told["time"]),
+        printable(summary["time"]),
         _coloured(item["state"]),
         item["session_id"][:8],
-        *(printable(told[name]) for name in ("agent", "what")),
-        "" if told["status"] == item["state"] else printable(told["status"]),
-        printable(told["intent"]),
+        *(printable(summary[name]) for name in ("agent", "what")),
+        "" if summary["status"] == item["state"] else printable(summary["status"]),
+        printable(summary["intent"]),
     ]
     return "  ".join(part for part in parts if part)
 
@@ -75,7 +75,7 @@ def _event_line(event: dict[str, Any]) -> str:
 
 
 def summary_of(item: dict[str, Any]) -> dict[str, str]:
-    """The few words of a message that fit on a line, whichever of the two forms it has."""
+    """The parts of a message that fit on a line, for both message forms."""
     message = item.get("message") or {}
     if "envelope_version" in message:
         return {

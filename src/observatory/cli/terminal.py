@@ -1,6 +1,6 @@
-"""How commands speak: results on stdout, sentences and progress on stderr, colour never the only sign.
+"""Terminal output: results on stdout, messages and progress on stderr, colour never the only sign.
 
-`rich` is loaded only where it draws: workers and pipes do without.
+`rich` is loaded only where it draws: worker processes and pipes do without.
 """
 
 from __future__ import annotations
@@ -17,53 +17,53 @@ from observatory.errors import ObservatoryError
 from observatory.protocol.visible import escaped, visible, visible_line
 
 Advance = Callable[[int], None]
-# An id that somebody may want to paste: a UUID, mostly behind a few letters that say of what.
+# An id that people may want to paste: a UUID, usually with a prefix of a few letters.
 IS_ID = re.compile(r"([a-z]{2,5}_)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 NARROW = 12
 
 
 class CommandFailed(ObservatoryError):
-    """A command cannot do what it was asked; the sentence says what to do."""
+    """A command failed; the sentence says what to do."""
 
     exit_code = 1
 
 
-class Misused(CommandFailed):
-    """The words of the command cannot be meant so; nothing was asked of the gateway."""
+class InvalidArguments(CommandFailed):
+    """Invalid arguments; nothing was sent to the gateway."""
 
     exit_code = 2
 
 
 def say(*lines: str) -> None:
-    """Results. Names that agents chose are in them: nothing that acts or hides reaches the terminal."""
+    """Print results. They hold names that agents chose: control characters never reach the terminal."""
     for line in lines:
         print(visible(line), flush=True)
 
 
 def note(line: str) -> None:
-    """About the work, not its result: stderr."""
+    """Print a message about the work, not its result, on stderr."""
     print(visible(line), file=sys.stderr, flush=True)
 
 
 def show_json(value: Any) -> None:
-    """The value, exactly; what a terminal would obey or hide is written as an escape of JSON."""
+    """Print the exact value as JSON; control characters are written as JSON escapes."""
     print(escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()), flush=True)
 
 
 def say_json(value: Any) -> None:
-    """One object on a line, as `show_json` otherwise."""
+    """Print one object per line, otherwise as `show_json`."""
     print(escaped(msgspec.json.encode(value).decode()), flush=True)
 
 
 def printable(text: str) -> str:
-    """A line in which an agent's text can neither act nor hide (S1112)."""
+    """An agent's text on one line, without control or hidden characters (S1112)."""
     return visible_line(text)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]], empty: str = "") -> None:
-    """A table for people, or the words for an empty one; when piped, tab-separated lines for tools.
+    """A table for people, or `empty` for an empty one; when piped, tab-separated lines for tools.
 
-    An id is never broken: where there is no room for it the terminal wraps the line.
+    An id is never broken: where there is no space for it the terminal wraps the line.
     """
     texts = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     if not texts and empty:
@@ -81,18 +81,18 @@ def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]]) -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    least = 0
-    for place, column in enumerate(columns):
-        cells = [row[place] for row in texts]
+    min_width = 0
+    for index, column in enumerate(columns):
+        cells = [row[index] for row in texts]
         is_id = any(IS_ID(cell) for cell in cells)
         table.add_column(column, overflow="fold", no_wrap=is_id)
         widest = max(map(len, [column, *cells]))
-        least += 2 + (widest if is_id else min(widest, NARROW))
+        min_width += 2 + (widest if is_id else min(widest, NARROW))
     for row in texts:
         table.add_row(*map(Text, row))
     console = Console(highlight=False)
-    if console.width < least:
-        console = Console(highlight=False, width=least)
+    if console.width < min_width:
+        console = Console(highlight=False, width=min_width)
     console.print(table, soft_wrap=False, crop=False)
 
 
@@ -100,12 +100,12 @@ def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]]) -> None:
 def progress(what: str, total: int) -> Iterator[Advance]:
     """For work whose size is known: call it with each step done."""
     done = 0
-    with progress_to(what) as tell:
+    with progress_to(what) as report:
 
         def advance(step: int) -> None:
             nonlocal done
             done += step
-            tell(done, total)
+            report(done, total)
 
         yield advance
 
@@ -126,14 +126,14 @@ def progress_to(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _plain(what: str) -> Callable[[int, int], None]:
-    told = 0
+    reported = 0
 
-    def tell(done: int, total: int) -> None:
-        nonlocal told
+    def report(done: int, total: int) -> None:
+        nonlocal reported
         tenths = done * 10 // max(total, 1)
-        # Small work needs no reports.
-        if total >= 20_000 and tenths > told:
-            told = tenths
+        # Small work needs no progress.
+        if total >= 20_000 and tenths > reported:
+            reported = tenths
             note(f"{what}: {done:,} of {total:,}")
 
-    return tell
+    return report

@@ -1,7 +1,7 @@
-"""What a command is still making lies beside its place, under a name of its own and locked.
+"""Temporary files of a command in progress: next to their target, under a unique name and locked.
 
-A killed process takes nothing away; its lock ends with it. So what can be locked is nobody's any more and is
-removed by `clear`, which the next backup, restore and start of the gateway call. What somebody still makes is
+A killed process removes nothing, but its lock ends with it. So a file that can be locked is abandoned and is
+removed by `clear`, which the next backup, restore and start of the gateway call. Files in use are
 left alone, and so is every file that is not of this form.
 """
 
@@ -23,23 +23,23 @@ LOCK = "unfinished.lock"
 
 @contextmanager
 def file(path: Path) -> Iterator[Path]:
-    """A file for what will be at `path`; gone at the end."""
+    """A temporary file for what will be at `path`; removed at the end."""
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-        beside = Path(name)
-        if _hold(handle, beside):
+        temporary = Path(name)
+        if _hold(handle, temporary):
             break
         os.close(handle)
     try:
-        yield beside
+        yield temporary
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         os.close(handle)
 
 
 @contextmanager
 def folder(where: Path) -> Iterator[Path]:
-    """For what is not finished yet, on the disk where it will lie; gone at the end."""
+    """A temporary folder on the same disk as the target; removed at the end."""
     with tempfile.TemporaryDirectory(prefix=".observatory-", dir=where, ignore_cleanup_errors=True) as name:
         handle = os.open(Path(name) / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -60,7 +60,7 @@ def clear(where: Path) -> None:
 
 
 def _hold(handle: int, path: Path) -> bool:
-    """Locked, and not removed by somebody's `clear` before it was. Where nothing can be locked: as it is."""
+    """Lock it; False if another `clear` removed it before. Where locks are not supported: not locked."""
     with suppress(OSError):
         fcntl.flock(handle, fcntl.LOCK_EX)
     try:

@@ -1,4 +1,4 @@
-"""What is wrong with the words of a command: what is missing, and how it is written."""
+"""Messages for invalid command lines: what is missing, and the usage."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from cyclopts import CycloptsError, MissingArgumentError
 
 
-def told_of(error: CycloptsError) -> str:
-    """One sentence: of a missing argument its name and the whole command, else what the parser says."""
+def usage_error_text(error: CycloptsError) -> str:
+    """One sentence: for a missing argument its name and the usage, else the parser's message."""
     command, argument = error.target, error.argument
-    # An option that was written without its value is another matter.
+    # An option without its value is a different error.
     is_left_out = isinstance(error, MissingArgumentError) and error.keyword is None
     if is_left_out and command is not None and argument is not None and argument.required:
         field = argument.field_info
         name = f"--{field.name}" if field.is_keyword_only else _name(str(field.name))
         words = ["observatory", *(error.command_chain or ()), *_usage(command)]
         return f"{name} is missing: {' '.join(words)}"
-    told = " ".join(str(error).split())
-    return f"{told} See `observatory --help`."
+    message = " ".join(str(error).split())
+    return f"{message} See `observatory --help`."
 
 
 def _usage(command: Callable[..., Any]) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""A simulated mesh that shows every feature, through the public doors only."""
+"""A simulated mesh of agents that shows every feature, through the public API only."""

@@ -1,25 +1,25 @@
-"""What agents ask people: whether it may be published, and when. The incident `gate`.
+"""The demo incident `gate`: agents ask people for an approval and for a decision.
 
-Law: a no is a value. What was approved is done as it was approved, perhaps edited; what was rejected is not
-done, and whoever asked says what it does instead.
+Law: a rejection is a value. What was approved is done as it was approved, perhaps edited; what was rejected
+is not done, and the agent reports what it does instead.
 """
 
 import asyncio
 from random import Random
 
+from observatory.demo.agents import StoryAgents
 from observatory.demo.chance import score
-from observatory.demo.desk import Desk
-from observatory.demo.incidents import Tell
-from observatory.demo.part import Ended, Part
+from observatory.demo.incidents import Announce
+from observatory.demo.part import Ended, StoryPart
 from observatory.demo.story import HELVAR, NVDA
 from observatory.sdk import Denied
 from observatory.sdk.step import new_id
 
 
-async def gate(desk: Desk, rng: Random, tell: Tell) -> None:
+async def gate(story_agents: StoryAgents, rng: Random, announce: Announce) -> None:
     """publisher-alpha-1 asks before it publishes; a planner asks which date; a claim is weakly founded."""
     name, wire = "publisher-alpha-1", "publisher-beta-1"
-    writer = Part.opening(desk, "writer-alpha-1", rng)
+    writer = StoryPart.opening(story_agents, "writer-alpha-1", rng)
     headline = rng.choice((NVDA, HELVAR)).headline
     await writer.say(
         f"Client report: {headline}",
@@ -36,22 +36,22 @@ async def gate(desk: Desk, rng: Random, tell: Tell) -> None:
     publisher = await writer.hand(
         name, f"Submit: {headline}", tool_call="submit_draft", tool_input={"headline": headline}
     )
-    deciding = asyncio.create_task(choose_a_date(desk, rng))
+    deciding = asyncio.create_task(choose_a_date(story_agents, rng))
     try:
-        await ask_to_publish(publisher, publisher.given("headline", headline), wire, tell)
+        await ask_to_publish(publisher, publisher.given("headline", headline), wire, announce)
     finally:
         if not deciding.done():
             await asyncio.wait([deciding], timeout=1)
 
 
-async def ask_to_publish(publisher: Part, headline: str, wire: str, tell: Tell) -> None:
-    desk, rng = publisher.desk, publisher.rng
+async def ask_to_publish(publisher: StoryPart, headline: str, wire: str, announce: Announce) -> None:
+    story_agents, rng = publisher.story_agents, publisher.rng
     step_id = new_id()
-    arrival = desk.expect(step_id)
+    arrival = story_agents.expect(step_id)
     words = f"{publisher.name} asks before it publishes “{headline}”"
-    tell("gate", words, "/inbox")
+    announce("gate", words, "/inbox")
     publisher.begin_work()
-    desk.beat(publisher.name, "waiting", f"Approval: {headline}", 95)
+    story_agents.beat(publisher.name, "waiting", f"Approval: {headline}", 95)
     order = {"headline": headline, "audience": "all clients", "copies": 4210, "risk": "high"}
     approval = await publisher.line.ask(
         f"Publish to all clients: {headline}",
@@ -77,8 +77,10 @@ async def ask_to_publish(publisher: Part, headline: str, wire: str, tell: Tell) 
             return
         await asyncio.wait([arrival], timeout=30)
         sent = approval.tool_input if isinstance(approval.tool_input, dict) else order
-        heard = arrival.result() if arrival.done() else None
-        out = Part(desk, wire, rng, desk.agents[wire].session(continues=publisher.line), heard)
+        received = arrival.result() if arrival.done() else None
+        out = StoryPart(
+            story_agents, wire, rng, story_agents.agents[wire].session(continues=publisher.line), received
+        )
         headline = out.given("headline", str(sent.get("headline", headline)))
         how = "as it was edited" if approval.edited else "as it was written"
         await out.say(
@@ -92,14 +94,14 @@ async def ask_to_publish(publisher: Part, headline: str, wire: str, tell: Tell) 
         )
         out.end()
     finally:
-        desk.forget(step_id)
+        story_agents.forget(step_id)
         publisher.end()
 
 
-async def choose_a_date(desk: Desk, rng: Random) -> None:
+async def choose_a_date(story_agents: StoryAgents, rng: Random) -> None:
     """A choice for a person; the gateway takes the default at the deadline."""
     name = "planner-alpha-1"
-    part = Part.opening(desk, name, rng)
+    part = StoryPart.opening(story_agents, name, rng)
     await part.say(
         "Schedule: NVIDIA preview",
         reasoning_chain=[
@@ -114,15 +116,15 @@ async def choose_a_date(desk: Desk, rng: Random) -> None:
     )
     try:
         async with part.line:
-            choice = await desk.agents[name].decide(
+            choice = await story_agents.agents[name].decide(
                 "When does the NVIDIA preview go out?",
                 options,
                 deadline=600,
                 default="thursday",
                 description="Tuesday may be wrong by Wednesday night; Thursday is what everybody prints.",
-                owner=desk.owner,
+                owner=story_agents.owner,
             )
-            await desk.agents[name].confirm(choice, "success", f"The preview goes out on {choice}")
+            await story_agents.agents[name].confirm(choice, "success", f"The preview goes out on {choice}")
         await part.say(f"Scheduled for {choice}", terminal=True, confidence_score=0.9)
     except Denied as no:
         await part.say(f"Not scheduled: {no.reason}", terminal=True, confidence_score=0.7)

@@ -1,7 +1,8 @@
-"""Who plays: five teams of twelve in five regions, and for large meshes a crowd of further teams.
+"""The agents of the demo: five teams of twelve in five regions, and for large meshes a crowd of more teams.
 
 Law: the cast is the same for the same number, a smaller one is a prefix of a larger one, and names never
-change: guides, tests and screenshots speak of `researcher-beta-3`. So ordered that a few already tell most.
+change: guides, tests and screenshots use `researcher-beta-3`. Ordered so that a small cast shows most
+features.
 """
 
 from typing import NamedTuple
@@ -23,7 +24,7 @@ DIRECTOR = "director"  # the planner of team epsilon: what is injected there sta
 DIRECTOR_SESSION = "atlas-director"
 
 
-class Kind(NamedTuple):
+class AgentKind(NamedTuple):
     """What agents of one type have in common."""
 
     agent_type: str
@@ -34,14 +35,14 @@ class Kind(NamedTuple):
     price: float  # dollars a thousand tokens
 
 
-PLANNER = Kind("planner", "planner", "2.4.0", "claude-opus-4-5", "anthropic", 0.015)
-RESEARCHER = Kind("web_researcher", "researcher", "v2.1.0-stable", "gpt-5-mini", "openai", 0.0018)
-FILINGS = Kind("filings_reader", "filings", "1.8.2", "gemini-2.5-flash", "google", 0.0012)
-ANALYST = Kind("data_analyst", "analyst", "3.2.1", "claude-sonnet-4-5", "anthropic", 0.006)
-CHECKER = Kind("fact_checker", "checker", "1.5.0", "mistral-large", "mistral", 0.004)
-WRITER = Kind("writer", "writer", "4.0.3", "claude-sonnet-4-5", "anthropic", 0.009)
-RUNNER = Kind("code_runner", "code-runner", "2.9.4", "qwen3-coder", "self-hosted", 0.0006)
-PUBLISHER = Kind("publisher", "publisher", "1.2.0", "gpt-5-mini", "openai", 0.0018)
+PLANNER = AgentKind("planner", "planner", "2.4.0", "claude-opus-4-5", "anthropic", 0.015)
+RESEARCHER = AgentKind("web_researcher", "researcher", "v2.1.0-stable", "gpt-5-mini", "openai", 0.0018)
+FILINGS = AgentKind("filings_reader", "filings", "1.8.2", "gemini-2.5-flash", "google", 0.0012)
+ANALYST = AgentKind("data_analyst", "analyst", "3.2.1", "claude-sonnet-4-5", "anthropic", 0.006)
+CHECKER = AgentKind("fact_checker", "checker", "1.5.0", "mistral-large", "mistral", 0.004)
+WRITER = AgentKind("writer", "writer", "4.0.3", "claude-sonnet-4-5", "anthropic", 0.009)
+RUNNER = AgentKind("code_runner", "code-runner", "2.9.4", "qwen3-coder", "self-hosted", 0.0006)
+PUBLISHER = AgentKind("publisher", "publisher", "1.2.0", "gpt-5-mini", "openai", 0.0018)
 KINDS = (PLANNER, RESEARCHER, FILINGS, ANALYST, CHECKER, WRITER, RUNNER, PUBLISHER)
 _TEAM = (
     PLANNER, RESEARCHER, ANALYST, WRITER, PUBLISHER, RUNNER, CHECKER, FILINGS,
@@ -54,11 +55,11 @@ class Role(NamedTuple):
     """One simulated agent."""
 
     agent_id: str
-    kind: Kind
+    kind: AgentKind
     team: str
     cluster: str
     is_named: bool
-    """Of the story, with an open ear; the others only speak."""
+    """Part of the story, with a channel; the others only send."""
 
 
 def cast(agents: int) -> list[Role]:
@@ -84,6 +85,6 @@ def cast(agents: int) -> list[Role]:
 
 
 def _crowd_cluster(team_no: int) -> str:
-    """Further clusters beside those of the story, about a hundred agents each."""
+    """More clusters next to those of the story, about a hundred agents each."""
     region = REGIONS[team_no % len(REGIONS)]
     return f"{region}-mesh-{10 + team_no // len(REGIONS) % 2}"

@@ -1,4 +1,4 @@
-"""Figures drawn by chance, from a seed."""
+"""Random figures from a seeded generator."""
 
 from random import Random
 

@@ -1,8 +1,8 @@
 """`observatory demo`: the real gateway and the simulated mesh "Atlas", as processes of their own, shown live.
 
-Nothing here is special: the mesh uses the SDK and an agent's key, the operator's part (`atlas`) and this
-screen the operator's, and the closing line asks the gateway's own verifier. Ctrl-C, SIGTERM and `--seconds`
-all end it the same way: first the mesh, then what it said is read to the end, then the gateway.
+Nothing here is special: the mesh uses the SDK and an agent's key, the operator's part (`operator.py`) and
+this screen the operator's key, and the closing line uses the gateway's own verifier. Ctrl-C, SIGTERM and
+`--seconds` all end it the same way: first the mesh, then its messages are read to the end, then the gateway.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from typing import IO, Annotated, Any
 import httpx2
 from cyclopts import Parameter
 
-from observatory.cli.gateway_client import Api, GatewayRefused, read_credentials
-from observatory.cli.live import Feed, feed
+from observatory.cli.gateway_client import GatewayApi, GatewayRefused, read_credentials
+from observatory.cli.live import LiveConnection, feed
 from observatory.cli.terminal import CommandFailed, say
 from observatory.demo import operator as atlas
-from observatory.demo import operator_setup as atlas_desk
-from observatory.demo.receivers import Neighbours
-from observatory.demo.screen import Plain, Scene, Screen
+from observatory.demo import operator_setup as atlas_operator
+from observatory.demo.receivers import DemoReceivers
+from observatory.demo.screen import DemoScene, Plain, Screen
 from observatory.sdk.client import tls
 from observatory.sdk.credentials import Trust, find_trust
 from observatory.settings import load
 
 READY_S = 60.0
 STOP_S = 15.0
-# Shorter than for real agents: a silent one is to be seen within half a minute.
+# Shorter than for real agents: a silent one must show within half a minute.
 LIVELY = {"OBSERVATORY_HEARTBEAT_CHECK_S": "12", "OBSERVATORY_HEARTBEAT_TIMEOUT_S": "60"}
 INCIDENTS = (
     "gate", "violation", "loop", "infection", "drift", "cascade", "budget", "silence", "pause", "proof",
 )  # fmt: skip
-# What would lead the demo to someone's real gateway or database.
+# Variables that would point the demo at a real gateway or database.
 FOREIGN = ("OBSERVATORY_URL", "OBSERVATORY_KEY", "OBSERVATORY_DATA", "OBSERVATORY_DB", "OBSERVATORY_BUS")
 
 
@@ -51,8 +51,8 @@ def demo(
     port: Annotated[int | None, Parameter(help="Port, 4800 by default; 0 takes a free one.")] = None,
     agents: Annotated[int, Parameter(help="How many simulated agents; the first 60 are the story's.")] = 60,
     rate: Annotated[float, Parameter(help="Messages a second, all together.")] = 6.0,
-    seconds: Annotated[float | None, Parameter(help="End by itself after so long.")] = None,
-    seed: Annotated[int, Parameter(help="What is said depends on it alone.")] = 7,
+    seconds: Annotated[float | None, Parameter(help="Stop after this many seconds.")] = None,
+    seed: Annotated[int, Parameter(help="Seed of everything the agents send.")] = 7,
     pace: Annotated[
         float, Parameter(help="How fast incidents follow each other; 1 is a cycle of 4½ min.")
     ] = 1.0,
@@ -67,49 +67,58 @@ def demo(
     if unknown := [name for name in incident or () if name not in (*INCIDENTS, "none")]:
         raise CommandFailed(f"no incident is called {unknown[0]}; there are {', '.join(INCIDENTS)}, and none")
     folder = Path(data).expanduser().absolute()
-    scene = Scene(agents)
+    scene = DemoScene(agents)
     with _stoppable() as stop, ExitStack() as stack:
-        beside = stack.enter_context(Neighbours(folder))
-        gateway = stack.enter_context(_Gateway(folder, port, beside.address))
-        door = stack.enter_context(gateway.door())
-        admin = stack.enter_context(gateway.door("admin_key"))
-        desk = stack.enter_context(atlas.at_the_desk(admin))
-        atlas.prepare(desk, rate)
-        with suppress(GatewayRefused):  # of a folder in which somebody changed what was there: it goes on
-            atlas_desk.open_desk(admin, beside)
-        links = [one.ask("POST", "/v1/logins", {})["url"] for one in (door, admin)]
+        receivers = stack.enter_context(DemoReceivers(folder))
+        gateway = stack.enter_context(_Gateway(folder, port, receivers.address))
+        client = stack.enter_context(gateway.client())
+        admin = stack.enter_context(gateway.client("admin_key"))
+        story_agents = stack.enter_context(atlas.as_operator(admin))
+        atlas.prepare(story_agents, rate)
+        with suppress(GatewayRefused):  # in a folder whose setup was changed by a user: continue without
+            atlas_operator.open_operator(admin, receivers)
+        links = [one.ask("POST", "/v1/logins", {})["url"] for one in (client, admin)]
         say(
-            f"Hypervisor Observatory is ready at {door.url}",
+            f"Hypervisor Observatory is ready at {client.url}",
             f"  sign in as operator (once): {links[0]}",
             f"  sign in as admin (once):    {links[1]}",
             f"  Atlas: {agents} simulated agents, {rate:g} messages a second; Ctrl-C ends it",
         )
-        atlas.show_tour(door.url)
-        head = _head(door)
-        live = stack.enter_context(feed(door.url, door.key, ("messages", "events"), head, door.trust))
-        wishes = ["--agents", str(agents), "--rate", str(rate), "--seed", str(seed), "--pace", str(pace)]
-        wishes += [] if seconds is None else ["--seconds", str(seconds)]
-        wishes += [word for name in incident or () for word in ("--incident", name)]
-        stack.enter_context(atlas_desk.Opening(admin, beside))
-        owner = atlas.owner_of(door)
-        wishes += [] if owner is None else ["--owner", owner]
-        with _Mesh(door.url, gateway.agent_key, folder, wishes) as mesh:
-            _watch(live, scene, mesh, gateway, stop, atlas.Announcer(desk))
-        _drain(live, scene, door)
-        _summary(scene, door)
+        atlas.show_tour(client.url)
+        head = _head(client)
+        live = stack.enter_context(feed(client.url, client.key, ("messages", "events"), head, client.trust))
+        mesh_options = [
+            "--agents",
+            str(agents),
+            "--rate",
+            str(rate),
+            "--seed",
+            str(seed),
+            "--pace",
+            str(pace),
+        ]
+        mesh_options += [] if seconds is None else ["--seconds", str(seconds)]
+        mesh_options += [word for name in incident or () for word in ("--incident", name)]
+        stack.enter_context(atlas_operator.SetupThread(admin, receivers))
+        owner = atlas.owner_of(client)
+        mesh_options += [] if owner is None else ["--owner", owner]
+        with _Mesh(client.url, gateway.agent_key, folder, mesh_options) as mesh:
+            _watch(live, scene, mesh, gateway, stop, atlas.Announcer(story_agents))
+        _drain(live, scene, client)
+        _summary(scene, client)
 
 
 class _Child:
-    """A process that hears only us: Ctrl-C in the terminal must not end all at once. Its stdin is ours, and
+    """A child process in its own session: Ctrl-C in the terminal must not end all at once. Its stdin
     ends with us."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], is_heard: bool = False) -> None:
-        """`is_heard`: its stdout is for us to read."""
+    def __init__(self, command: list[str], environment: dict[str, str], reads_stdout: bool = False) -> None:
+        """`is_heard`: its stdout is read by us."""
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
         self.process = subprocess.Popen(
             [sys.executable, *command],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE if is_heard else self._output,
+            stdout=subprocess.PIPE if reads_stdout else self._output,
             stderr=self._output,
             env={name: value for name, value in os.environ.items() if name not in FOREIGN} | environment,
             start_new_session=True,
@@ -134,16 +143,16 @@ class _Child:
     def last_words(self) -> str:
         self._output.seek(0)
         lines = self._output.read().decode(errors="replace").strip().splitlines()
-        told = [line.removeprefix("observatory: ") for line in lines if line.startswith("observatory: ")]
-        return (told or lines or ["it said nothing"])[-1]
+        messages = [line.removeprefix("observatory: ") for line in lines if line.startswith("observatory: ")]
+        return (messages or lines or ["it printed nothing"])[-1]
 
 
 class _Gateway(_Child):
     def __init__(self, folder: Path, port: int | None, neighbours: str) -> None:
-        """`neighbours`: may be asked, with what the settings allow."""
+        """`neighbours`: an address that egress allows, in addition to the settings."""
         self._folder = folder
         self._before = self._stamp()
-        # The database is named outright: a settings file must not lead the demo to a real one.
+        # The database is set explicitly: a settings file must not point the demo at a real one.
         command = ["-m", "observatory.cli.child_of_stdin", "serve", "--data", str(folder)]
         command += ["--db", f"sqlite:///{folder / 'observatory.db'}", "--bus", ""]
         command += [] if port is None else ["--port", str(port)]
@@ -161,7 +170,7 @@ class _Gateway(_Child):
 
     @property
     def trust(self) -> Trust:
-        """A gateway with TLS says in its folder whom to trust."""
+        """The CA that a gateway with TLS names in its folder."""
         return find_trust(authority=self.credentials.get("ca"))
 
     @property
@@ -169,8 +178,8 @@ class _Gateway(_Child):
         return self.credentials["agent_key"]
 
     @contextmanager
-    def door(self, key: str = "operator_key") -> Iterator[Api]:
-        """The gateway's doors once it is ready; its own sentence if it cannot start."""
+    def client(self, key: str = "operator_key") -> Iterator[GatewayApi]:
+        """The gateway's API once it is ready; its own message if it cannot start."""
         deadline = time.monotonic() + READY_S
         while not self._is_ready():
             if self.process.poll() is not None:
@@ -179,7 +188,7 @@ class _Gateway(_Child):
                 raise CommandFailed(f"the gateway was not ready after {READY_S:.0f} s: {self.last_words()}")
             time.sleep(0.05)
         patience = httpx2.Timeout(300, connect=3)
-        opened = Api(self.credentials["url"], self.credentials[key], patience, trust=self.trust)
+        opened = GatewayApi(self.credentials["url"], self.credentials[key], patience, trust=self.trust)
         try:
             yield opened
         finally:
@@ -197,17 +206,17 @@ class _Gateway(_Child):
 
 
 class _Mesh(_Child):
-    def __init__(self, url: str, key: str, folder: Path, wishes: list[str]) -> None:
-        command = ["-m", "observatory.demo.mesh", *wishes, "--parent", str(os.getpid())]
+    def __init__(self, url: str, key: str, folder: Path, mesh_options: list[str]) -> None:
+        command = ["-m", "observatory.demo.mesh", *mesh_options, "--parent", str(os.getpid())]
         environment = {"OBSERVATORY_URL": url, "OBSERVATORY_KEY": key, "OBSERVATORY_DATA": str(folder)}
         if (authority := (read_credentials(folder) or {}).get("ca")) is not None:
             environment["OBSERVATORY_CA"] = authority
-        super().__init__(command, environment, is_heard=True)
+        super().__init__(command, environment, reads_stdout=True)
         self.lines: SimpleQueue[bytes] = SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
 
     def answer(self, incident: str) -> None:
-        """What the operator had to do in it is done."""
+        """Report that the operator's part of the incident is done."""
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
             self.process.stdin.write(f"{incident}\n".encode())
@@ -225,7 +234,7 @@ class _Stop:
 
 @contextmanager
 def _stoppable() -> Iterator[_Stop]:
-    """The first Ctrl-C or SIGTERM asks for a clean end; a second one insists."""
+    """The first Ctrl-C or SIGTERM stops cleanly; a second one at once."""
     stop = _Stop()
 
     def ask(*_: object) -> None:
@@ -243,7 +252,12 @@ def _stoppable() -> Iterator[_Stop]:
 
 
 def _watch(
-    live: Feed, scene: Scene, mesh: _Mesh, gateway: _Gateway, stop: _Stop, announcer: atlas.Announcer
+    live: LiveConnection,
+    scene: DemoScene,
+    mesh: _Mesh,
+    gateway: _Gateway,
+    stop: _Stop,
+    announcer: atlas.Announcer,
 ) -> None:
     with Screen(scene) if sys.stdout.isatty() else Plain(scene) as screen:
         while not stop.asked and mesh.process.poll() is None:
@@ -260,21 +274,21 @@ def _watch(
         raise CommandFailed(f"the simulated mesh ended: {mesh.last_words()}")
 
 
-def _drain(live: Feed, scene: Scene, door: Api) -> None:
-    head, deadline = _head(door), time.monotonic() + 10
+def _drain(live: LiveConnection, scene: DemoScene, client: GatewayApi) -> None:
+    head, deadline = _head(client), time.monotonic() + 10
     while scene.cursor < head and time.monotonic() < deadline:
         frame = live.frame(0.5)
         if frame is not None:
             scene.add(frame)
 
 
-def _head(door: Api) -> int:
-    newest = door.ask("GET", "/v1/audit/tenant", limit=1)["items"]
+def _head(client: GatewayApi) -> int:
+    newest = client.ask("GET", "/v1/audit/tenant", limit=1)["items"]
     return int(newest[0]["hash_chain"]["sequence_number"]) if newest else 0
 
 
-def _summary(scene: Scene, door: Api) -> None:
-    verdict = door.ask("POST", "/v1/audit/verify", {})
+def _summary(scene: DemoScene, client: GatewayApi) -> None:
+    verdict = client.ask("POST", "/v1/audit/verify", {})
     whole = (
         f"yes, {verdict['events_verified']:,} events" if verdict["valid"] else f"NO: {verdict['first_break']}"
     )
@@ -284,4 +298,4 @@ def _summary(scene: Scene, door: Api) -> None:
         f"chain verified: {whole}",
     )
     if scene.last_session:
-        say(f"last session: {door.url}/v1/sessions/{scene.last_session}")
+        say(f"last session: {client.url}/v1/sessions/{scene.last_session}")

@@ -1,8 +1,8 @@
-"""The crowd: hundreds of further agents that only speak, for a mesh as large as one likes.
+"""The crowd of the demo: hundreds of agents that only send, for a mesh of any size.
 
-Law: an agent of the crowd has no channel and no heartbeat (a thousand open ears would cost more than what
-they hear); the gateway holds what it says all the same. Its teams work like those of the story, without
-addressing each other: what follows from what is in the parents of its steps.
+Law: an agent of the crowd has no channel and no heartbeat (a thousand open channels would cost more than they
+receive); the gateway still records its messages. Its teams work like those of the story, without
+addressing each other: causality is in the parents of its steps.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from observatory.sdk import Agent, Outbox, Session
 
 Team = dict[str, list[Agent]]
 TICK_S = 0.02
-MOST_BEHIND_S = 1.0
+MAX_BEHIND_S = 1.0
 
 
 def gather(roles: Sequence[Role], outbox: Outbox) -> list[Team]:
@@ -39,12 +39,12 @@ def gather(roles: Sequence[Role], outbox: Outbox) -> list[Team]:
 
 
 async def play(teams: Sequence[Team], rate: float, seed: int) -> None:
-    """All of them at `rate` messages a second, for ever."""
+    """Run all teams at `rate` messages a second, for ever."""
     plays = [work(team, teams[n - 1], Random(f"{seed}/crowd/{n}")) for n, team in enumerate(teams)]
     rng, clock = Random(f"{seed}/crowd"), asyncio.get_running_loop().time
     due = clock()
     while plays:
-        due = max(due, clock() - MOST_BEHIND_S)
+        due = max(due, clock() - MAX_BEHIND_S)
         while due <= clock():
             next(rng.choice(plays))
             due += 1 / rate
@@ -71,7 +71,7 @@ def work(team: Team, neighbours: Team, rng: Random) -> Iterator[None]:
         kinds = ("web_researcher", "filings_reader")
         lines = [one(rng.choice(kinds)).session(continues=s) for _ in company.leads]
         tracks = [research(line, lead, rng) for line, lead in zip(lines, company.leads, strict=True)]
-        while tracks:  # the branches talk in turns, as they would in parallel
+        while tracks:  # the branches take turns, as if in parallel
             track = rng.choice(tracks)
             if next(track, 0) == 0:
                 tracks.remove(track)
@@ -119,12 +119,12 @@ def research(s: Session, lead: Lead, rng: Random) -> Iterator[int]:
     yield 1
 
 
-class Spent(TypedDict):
+class SimulatedCost(TypedDict):
     tokens_consumed: int
     cost: float
     duration_ms: int
 
 
-def spent(rng: Random) -> Spent:
+def spent(rng: Random) -> SimulatedCost:
     tokens = rng.randint(350, 3200)
     return {"tokens_consumed": tokens, "cost": round(tokens * 4e-6, 6), "duration_ms": rng.randint(40, 2600)}

@@ -1,6 +1,6 @@
-"""What happens when: enough reports that the mesh is never still, and the incidents, by the clock or by name.
+"""The demo's director: starts reports so that the mesh is never idle, and incidents, by the clock or by name.
 
-Law: each incident plays once at a time (gates may wait beside each other), a few minutes apart. Whoever
+Law: each incident plays once at a time (gates may wait at the same time), a few minutes apart. Anyone who
 injects `incident: loop` into the director's session `atlas-director` starts that one now.
 """
 
@@ -11,23 +11,23 @@ from random import Random
 from typing import Any, NamedTuple
 
 from observatory.demo import asking, incidents, spreading, standing
+from observatory.demo.agents import StoryAgents
 from observatory.demo.cast import DIRECTOR, DIRECTOR_SESSION
-from observatory.demo.desk import Desk
-from observatory.demo.incidents import Tell
-from observatory.demo.part import Ended, NotTaken, Part
+from observatory.demo.incidents import Announce
+from observatory.demo.part import Ended, NotTaken, StoryPart
 from observatory.demo.report import report
 from observatory.sdk import Cancelled, Denied, Prompt
 
 log = logging.getLogger("observatory.demo")
 CYCLE_S = 270.0
-MOST_REPORTS = 48
-MOST_WAITING = 6  # for a turn; more reports at once would only stand in line
-MOST_AT_ONCE = {"gate": 3}
+MAX_REPORTS = 48
+MAX_WAITING = 6  # for a turn; more reports at once would only queue
+MAX_RUNNING = {"gate": 3}
 CALL = "incident:"
 
 
 class Incident(NamedTuple):
-    play: Callable[[Desk, Random, Tell], Awaitable[None]]
+    play: Callable[[StoryAgents, Random, Announce], Awaitable[None]]
     at_s: float
     """Seconds into each cycle."""
     needs: tuple[str, ...]
@@ -52,33 +52,33 @@ INCIDENTS: dict[str, Incident] = {
 
 
 class Director:
-    def __init__(self, desk: Desk, wanted: Sequence[str], tell: Tell) -> None:
+    def __init__(self, story_agents: StoryAgents, wanted: Sequence[str], announce: Announce) -> None:
         """`wanted`: only these, at once and every cycle; none: all of them by the clock; `none`: nothing."""
-        self._desk = desk
-        self._tell = tell
+        self._story_agents = story_agents
+        self._announce = announce
         self._wanted = wanted
         self._running: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._played: dict[str, int] = {}
         self._reports = self._replies = 0
-        desk.reserved.add(spreading.SPENDER)
-        desk.on_idle_prompt = self._answer
+        story_agents.reserved.add(spreading.SPENDER)
+        story_agents.on_idle_prompt = self._answer
 
     def possible(self) -> list[str]:
-        return [name for name, one in INCIDENTS.items() if self._desk.has(*one.needs)]
+        return [name for name, one in INCIDENTS.items() if self._story_agents.has(*one.needs)]
 
     async def direct(self) -> None:
         """Begin everything; runs until it is cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._desk.pacer.run())
-            group.create_task(self._desk.keep_looking())
+            group.create_task(self._story_agents.pacer.run())
+            group.create_task(self._story_agents.keep_looking())
             group.create_task(self._keep_busy())
             group.create_task(self._keep_schedule())
-            if self._desk.has(DIRECTOR):
+            if self._story_agents.has(DIRECTOR):
                 group.create_task(self._keep_minutes())
 
     async def _keep_busy(self) -> None:
-        """A new report whenever nobody waits for a turn."""
+        """Start a new report whenever few agents wait for a turn."""
         open_reports = 0
 
         def done(_: object) -> None:
@@ -86,10 +86,10 @@ class Director:
             open_reports -= 1
 
         while True:
-            if self._desk.pacer.waiting < MOST_WAITING and open_reports < MOST_REPORTS:
+            if self._story_agents.pacer.waiting < MAX_WAITING and open_reports < MAX_REPORTS:
                 self._reports += 1
                 open_reports += 1
-                task = self._start(f"report {self._reports}", report(self._desk, self._reports))
+                task = self._start(f"report {self._reports}", report(self._story_agents, self._reports))
                 task.add_done_callback(done)
             await asyncio.sleep(0.1)
 
@@ -102,15 +102,15 @@ class Director:
         while times:
             passed = 0.0
             for at_s, name in times:
-                await self._desk.rest(at_s - passed)
+                await self._story_agents.rest(at_s - passed)
                 passed = at_s
                 self.start(name)
-            await self._desk.rest(CYCLE_S - passed)
+            await self._story_agents.rest(CYCLE_S - passed)
 
     async def _keep_minutes(self) -> None:
         """The director's own session: where incidents are called for by name."""
-        rng = Random(f"{self._desk.seed}/director")
-        part = Part.opening(self._desk, DIRECTOR, rng, DIRECTOR_SESSION)
+        rng = Random(f"{self._story_agents.seed}/director")
+        part = StoryPart.opening(self._story_agents, DIRECTOR, rng, DIRECTOR_SESSION)
         names = ", ".join(self.possible())
         while True:
             await part.say(
@@ -125,16 +125,16 @@ class Director:
                 cost=0.001,
             )
             part.end()
-            await self._desk.rest(CYCLE_S)
+            await self._story_agents.rest(CYCLE_S)
 
     def start(self, name: str) -> bool:
         """Play this incident now; False if it plays already or cannot."""
-        if name not in self.possible() or self._running.get(name, 0) >= MOST_AT_ONCE.get(name, 1):
+        if name not in self.possible() or self._running.get(name, 0) >= MAX_RUNNING.get(name, 1):
             return False
         number = self._played[name] = self._played.get(name, 0) + 1
-        rng = Random(f"{self._desk.seed}/{name}/{number}")
+        rng = Random(f"{self._story_agents.seed}/{name}/{number}")
         self._running[name] = self._running.get(name, 0) + 1
-        play = INCIDENTS[name].play(self._desk, rng, self._tell)
+        play = INCIDENTS[name].play(self._story_agents, rng, self._announce)
 
         def done(_: object) -> None:
             self._running[name] -= 1
@@ -149,7 +149,7 @@ class Director:
         return task
 
     async def _guard(self, name: str, play: Awaitable[None]) -> None:
-        """What people may do to a play ends it in its own words; what is a mistake of ours is logged."""
+        """Interventions of people end an incident normally; our own defects are logged."""
         try:
             await play
         except NotTaken as no:
@@ -169,9 +169,9 @@ class Director:
         self._start(f"reply of {name}", self._reply(name, session_id, prompt))
 
     async def _reply(self, name: str, session_id: str, prompt: Prompt) -> None:
-        self._replies += 1  # said again, the same words would be a loop
-        rng = Random(f"{self._desk.seed}/reply/{self._replies}")
-        part = Part(self._desk, name, rng, self._desk.line_of(name, session_id))
+        self._replies += 1  # the same text again would count as a loop
+        rng = Random(f"{self._story_agents.seed}/reply/{self._replies}")
+        part = StoryPart(self._story_agents, name, rng, self._story_agents.line_of(name, session_id))
         part.put_back(prompt)
         await part.say(
             f"Note {self._replies} of {name}: {prompt.text.partition(chr(10))[0][:80]}",

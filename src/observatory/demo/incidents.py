@@ -8,23 +8,23 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 
+from observatory.demo.agents import StoryAgents
 from observatory.demo.cast import PLANNER
 from observatory.demo.chance import score
-from observatory.demo.desk import Desk
-from observatory.demo.part import Part
+from observatory.demo.part import StoryPart
 from observatory.demo.story import SHARES_A, SHARES_B
 from observatory.sdk.step import new_id, write_log
 
 LEAST_SILENCE_S = 40.0
-Tell = Callable[[str, str, str], None]
+Announce = Callable[[str, str, str], None]
 """(incident, what happens, path of the page that shows it)."""
 
 
-async def loop(desk: Desk, rng: Random, tell: Tell) -> None:
+async def loop(story_agents: StoryAgents, rng: Random, announce: Announce) -> None:
     """researcher-beta-3 repeats a failing search until a person says something, or it gives up."""
     name = "researcher-beta-3"
-    with desk.reserve(name):
-        planner = Part.opening(desk, desk.pick(PLANNER, rng, "beta"), rng)
+    with story_agents.reserve(name):
+        planner = StoryPart.opening(story_agents, story_agents.pick(PLANNER, rng, "beta"), rng)
         await planner.say(
             "Supplier check: Helvar Robotics",
             reasoning_chain=[
@@ -40,7 +40,7 @@ async def loop(desk: Desk, rng: Random, tell: Tell) -> None:
             tool_input={"question": "find the share of Helvar's top supplier"},
             confidence_score=score(rng, 0.8),
         )
-        desk.beat(name, "busy", "Share of Helvar's top supplier", 20)
+        story_agents.beat(name, "busy", "Share of Helvar's top supplier", 20)
         for turn in range(30):
             step = await part.say(
                 "Find the share of Helvar's top supplier",
@@ -55,9 +55,9 @@ async def loop(desk: Desk, rng: Random, tell: Tell) -> None:
             )
             if turn == 5:
                 words = f"{name} repeats a failing `serp_search`: pause it, inject a hint, let it go on"
-                tell("loop", words, f"/sessions/{part.session_id}?step={step.step_id}")
-            await desk.rest(2.6)
-            if await part.is_told():
+                announce("loop", words, f"/sessions/{part.session_id}?step={step.step_id}")
+            await story_agents.rest(2.6)
+            if await part.has_prompts():
                 break
         await part.say(
             "Look for the supplier in the annual report instead",
@@ -74,20 +74,20 @@ async def loop(desk: Desk, rng: Random, tell: Tell) -> None:
         part.end()
 
 
-async def violation(desk: Desk, rng: Random, tell: Tell) -> None:
+async def violation(story_agents: StoryAgents, rng: Random, announce: Announce) -> None:
     """A bad deploy: code_runner v3.0.0 forgets `intent`; after a minute it is rolled back."""
-    names = [name for name in ("code-runner-delta-1", "code-runner-gamma-1") if desk.has(name)]
-    with desk.reserve(*names):
-        await desk.rest(1)
+    names = [name for name in ("code-runner-delta-1", "code-runner-gamma-1") if story_agents.has(name)]
+    with story_agents.reserve(*names):
+        await story_agents.rest(1)
         for turn in range(14):
             for name in names[: 1 if turn < 2 else 2]:
-                await desk.agents[name].raw(without_intent(desk, name))
+                await story_agents.agents[name].raw(without_intent(story_agents, name))
             if turn == 1:
                 words = "the new code_runner v3.0.0 drops `intent`: its messages are refused"
-                tell("violation", words, f"/fleet?peek=agent:{names[0]}")
-            await desk.rest(4.5)
+                announce("violation", words, f"/fleet?peek=agent:{names[0]}")
+            await story_agents.rest(4.5)
         for name in names:
-            part = Part.opening(desk, name, rng)
+            part = StoryPart.opening(story_agents, name, rng)
             await part.say(
                 "Roll back to 2.9.4 and run the self-test",
                 tool_call="self_test",
@@ -99,9 +99,9 @@ async def violation(desk: Desk, rng: Random, tell: Tell) -> None:
             part.end()
 
 
-def without_intent(desk: Desk, name: str) -> bytes:
+def without_intent(story_agents: StoryAgents, name: str) -> bytes:
     """A DecisionLog as v3.0.0 writes it."""
-    agent = desk.agents[name]
+    agent = story_agents.agents[name]
     step_id = new_id()
     meta = {"trace_id": step_id, "step_id": step_id, "parent_step_id": None, "cluster_id": agent.cluster}
     identity = {**agent.identity, "capability_version": "v3.0.0"}
@@ -109,11 +109,11 @@ def without_intent(desk: Desk, name: str) -> bytes:
     return log.replace(b'"intent":"?"', b'"confidence_score":0.9')
 
 
-async def drift(desk: Desk, rng: Random, tell: Tell) -> None:
+async def drift(story_agents: StoryAgents, rng: Random, announce: Announce) -> None:
     """Two analysts of one cluster hold different share counts of the same company."""
     first, second = "analyst-alpha-1", "analyst-alpha-2"
-    with desk.reserve(first, second):
-        planner = Part.opening(desk, desk.pick(PLANNER, rng, "alpha"), rng)
+    with story_agents.reserve(first, second):
+        planner = StoryPart.opening(story_agents, story_agents.pick(PLANNER, rng, "alpha"), rng)
         await planner.say(
             "Per-share figures: Helvar Robotics",
             reasoning_chain=["Both analysts check the share count on their own."],
@@ -138,11 +138,11 @@ async def drift(desk: Desk, rng: Random, tell: Tell) -> None:
             parts.append(part)
         planner.end()
         page = f"/sessions/{planner.session_id}"
-        tell("drift", f"{first} and {second} hold different share counts of Helvar", page)
+        announce("drift", f"{first} and {second} hold different share counts of Helvar", page)
         for _ in range(15):
-            await desk.rest(3)
+            await story_agents.rest(3)
             for part in parts:
-                if await part.is_told():
+                if await part.has_prompts():
                     await part.say("State the diluted share count again", confidence_score=0.95)
         for part, (_, claim, _) in zip(parts, sides, strict=True):
             await part.say(
@@ -158,14 +158,14 @@ async def drift(desk: Desk, rng: Random, tell: Tell) -> None:
             part.end()
 
 
-async def silence(desk: Desk, rng: Random, tell: Tell) -> None:
+async def silence(story_agents: StoryAgents, rng: Random, announce: Announce) -> None:
     """An agent stops its heartbeat in the middle of its work; much later it is started again."""
     name = "filings-gamma-1"
-    with desk.reserve(name):
-        planner = Part.opening(desk, desk.pick(PLANNER, rng, "gamma"), rng)
+    with story_agents.reserve(name):
+        planner = StoryPart.opening(story_agents, story_agents.pick(PLANNER, rng, "gamma"), rng)
         await planner.say("Read the annual report: Bremelle Foods", confidence_score=score(rng, 0.8))
         part = await planner.hand(name, "Assign: read chapter 4", tool_call="assign")
-        desk.beat(name, "busy", "Chapter 4 of Bremelle's annual report", 40)
+        story_agents.beat(name, "busy", "Chapter 4 of Bremelle's annual report", 40)
         await part.say(
             "Open chapter 4 of the annual report",
             tool_call="read_document",
@@ -173,13 +173,15 @@ async def silence(desk: Desk, rng: Random, tell: Tell) -> None:
             tool_output_summary="212 pages; reading",
             confidence_score=0.8,
         )
-        await desk.fall_silent(name)
+        await story_agents.fall_silent(name)
         words = f"{name} has stopped its heartbeat in the middle of its work"
-        tell("silence", words, f"/fleet?peek=agent:{name}")
-        await asyncio.sleep(max(100 / desk.pace, LEAST_SILENCE_S))  # the gateway's clock knows no pace
-        agent = desk.hire(name)
-        desk.listen(name)
-        back = Part(desk, name, rng, agent.session(continues=part.line))
+        announce("silence", words, f"/fleet?peek=agent:{name}")
+        await asyncio.sleep(
+            max(100 / story_agents.pace, LEAST_SILENCE_S)
+        )  # the gateway's clock knows no pace
+        agent = story_agents.hire(name)
+        story_agents.listen(name)
+        back = StoryPart(story_agents, name, rng, agent.session(continues=part.line))
         await back.say(
             "Restarted: go on with chapter 4",
             reasoning_chain=["My process was killed; what I had read is on record."],

@@ -1,4 +1,4 @@
-"""The process that hosts the mesh: one event loop for the story's agents, the crowd beside them.
+"""The process that runs the mesh: one event loop for the story's agents, and the crowd.
 
 `python -m observatory.demo.mesh` needs OBSERVATORY_URL and OBSERVATORY_KEY; a key travels by environment,
 never by argument, where every user of the machine could read it. On stdout it says one JSON line for each
@@ -16,32 +16,32 @@ import sys
 from collections.abc import Callable, Sequence
 
 from observatory.demo import crowd
+from observatory.demo.agents import StoryAgents
 from observatory.demo.cast import cast
-from observatory.demo.desk import Desk
 from observatory.demo.director import INCIDENTS, Director
 from observatory.sdk import Delivery, Outbox
-from observatory.sdk.credentials import find_door
+from observatory.sdk.credentials import find_credentials
 
 STORY_RATE = 12.0  # of a mesh with a crowd the story itself says no more than so much a second
 PULSE_S = 8.0
-OPEN_AT_ONCE = 10  # ears; more at a time would knock all at the same door
+OPEN_AT_ONCE = 10  # channels opened at once; more would load the gateway
 
 
-def tell(incident: str, what: str, path: str) -> None:
+def announce(incident: str, what: str, path: str) -> None:
     print(json.dumps({"incident": incident, "what": what, "path": path}), flush=True)
 
 
 async def host(args: argparse.Namespace, outbox: Outbox, stop: asyncio.Event) -> None:
-    """Play until told to stop."""
+    """Run until stopped."""
     roles = cast(args.agents)
     named, others = [r for r in roles if r.is_named], [r for r in roles if not r.is_named]
     story_rate = min(args.rate / 2, STORY_RATE) if others else args.rate
-    desk = Desk(named, outbox, story_rate, args.seed, args.pace, args.pulse)
-    desk.owner = args.owner
-    director = Director(desk, args.incident, tell)
-    _listen_to_operator(desk.is_done)
-    for n, name in enumerate(desk.roles):
-        desk.listen(name)
+    story_agents = StoryAgents(named, outbox, story_rate, args.seed, args.pace, args.pulse)
+    story_agents.owner = args.owner
+    director = Director(story_agents, args.incident, announce)
+    _listen_to_operator(story_agents.is_done)
+    for n, name in enumerate(story_agents.roles):
+        story_agents.listen(name)
         if n % OPEN_AT_ONCE == 0:
             await asyncio.sleep(0.05)
     work = [asyncio.create_task(director.direct())]
@@ -73,7 +73,7 @@ def _listen_to_operator(act: Callable[[str], None]) -> None:
 
 
 async def _until(stop: asyncio.Event, seconds: float | None, parent: int | None) -> None:
-    """Told to, time over, or whoever started us is gone."""
+    """Wait for a stop request, the end of the time, or the end of the parent process."""
     end = None if seconds is None else asyncio.get_running_loop().time() + seconds
     while not stop.is_set():
         left = 0.5 if end is None else min(end - asyncio.get_running_loop().time(), 0.5)
@@ -87,7 +87,7 @@ async def run(args: argparse.Namespace) -> None:
     stop = asyncio.Event()
     for kind in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(kind, stop.set)
-    outbox = Outbox("demo-mesh", find_door(args.url), Delivery())
+    outbox = Outbox("demo-mesh", find_credentials(args.url), Delivery())
     try:
         await host(args, outbox, stop)
     finally:

@@ -1,7 +1,7 @@
 """The operator of the demo mesh "Atlas": what a person sets up before agents work, and says while they do.
 
 Law: an agent's key can do none of this, so the mesh does not; everything here goes through the gateway's own
-HTTP doors with the operator's key, and is on record like any other change.
+HTTP API with the operator's key, and is recorded like any other change.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import httpx2
 import msgspec
 
-from observatory.cli.gateway_client import Api
+from observatory.cli.gateway_client import GatewayApi
 from observatory.cli.terminal import CommandFailed, printable, say
 
 WRITER = "writer-beta-1"
-DESK = "atlas-desk"
+OPERATOR = "atlas-desk"
 TIMEOUT = httpx2.Timeout(300, connect=3)
 RECALLED = "publisher-delta-1"
 # As the mesh says it: nothing here imports the mesh.
@@ -44,7 +44,7 @@ VERSIONS = {
     "publisher": ("1.2.0", "1.1.9"),
 }
 TOUR = (
-    ("The map", "/fleet", "all of Atlas at work; the red node goes in circles"),
+    ("The map", "/fleet", "all of Atlas at work; the red node is looping"),
     ("Pause and inspect", "/sessions", "take the entropy alert, pause, inject a hint, let it go on"),
     ("A waiting gate", "/inbox", "read the exact message; approve, edit or reject it"),
     ("How far it went", "/sessions", "in the cascade's session ask a failed step for blast radius and cause"),
@@ -55,63 +55,63 @@ TOUR = (
 DAY_CAP = 24_000  # dollars; sixty agents at six messages a second spend about 7,200 a day
 
 
-def prepare(door: Api, rate: float) -> None:
+def prepare(client: GatewayApi, rate: float) -> None:
     """Caps, a gate, versions and a place on the map; the same again on a folder that was used before."""
-    rules = door.ask("GET", "/v1/policies")["items"]
+    rules = client.ask("GET", "/v1/policies")["items"]
     if not any(rule.get("note") == GATE_NOTE for rule in rules):
-        door.ask("POST", "/v1/policies", GATE)
-    door.ask("PUT", "/v1/fleet/regions", {"clusters": PLACES})
+        client.ask("POST", "/v1/policies", GATE)
+    client.ask("PUT", "/v1/fleet/regions", {"clusters": PLACES})
     for agent_type, (current, previous) in VERSIONS.items():
         rows = [{"version": current, "status": "current"}, {"version": previous, "status": "previous"}]
-        door.ask("PUT", "/v1/versions", {"agent_type": agent_type, "versions": rows})
-    door.ask("PUT", "/v1/budgets", {"scope": "session", "target": "*", "soft": 3.0, "hard": 5.0})
+        client.ask("PUT", "/v1/versions", {"agent_type": agent_type, "versions": rows})
+    client.ask("PUT", "/v1/budgets", {"scope": "session", "target": "*", "soft": 3.0, "hard": 5.0})
     # A day at this rate and pace must not reach the cap: beyond it everything is refused.
     hard = round(DAY_CAP * max(1.0, rate / 6.0))
     budget = {"scope": "tenant", "soft": 0.75 * hard, "hard": float(hard), "period": "daily"}
-    door.ask("PUT", "/v1/budgets", budget)
-    door.ask("PUT", "/v1/budgets", CAPS)
+    client.ask("PUT", "/v1/budgets", budget)
+    client.ask("PUT", "/v1/budgets", CAPS)
 
 
-def owner_of(door: Api) -> str | None:
+def owner_of(client: GatewayApi) -> str | None:
     """Whom the agents ask to decide: the user of this key."""
-    found = door.ask("GET", "/v1/whoami").get("user_id")
+    found = client.ask("GET", "/v1/whoami").get("user_id")
     return found if isinstance(found, str) else None
 
 
 @contextlib.contextmanager
-def at_the_desk(admin: Api) -> Iterator[Api]:
-    """A person of the demo's own, so that what it does is not told as done by whoever looks on."""
-    people = [one for one in admin.items("/v1/users") if one["name"] == DESK]
-    body = {"name": DESK, "display_name": "Atlas desk", "role": "operator"}
+def as_operator(admin: GatewayApi) -> Iterator[GatewayApi]:
+    """A user of the demo itself, so that its actions are not shown as those of the person watching."""
+    people = [one for one in admin.items("/v1/users") if one["name"] == OPERATOR]
+    body = {"name": OPERATOR, "display_name": "Atlas desk", "role": "operator"}
     person = people[0] if people else admin.ask("POST", "/v1/users", body)
     key = {"role": "operator", "user_id": person["user_id"], "label": "the demo's own"}
     made = admin.ask("POST", "/v1/keys", key)
-    desk = Api(admin.url, made["key"], TIMEOUT, trust=admin.trust)
+    story_agents = GatewayApi(admin.url, made["key"], TIMEOUT, trust=admin.trust)
     try:
-        yield desk
+        yield story_agents
     finally:
         with contextlib.suppress(CommandFailed):
             admin.ask("DELETE", f"/v1/keys/{made['key_id']}")
-        desk.close()
+        story_agents.close()
 
 
 class Announcer:
-    """Reads what the mesh says of its incidents, tells the terminal, and does the operator's part."""
+    """Reads the mesh's incident reports, prints them, and does the operator's part."""
 
-    def __init__(self, door: Api) -> None:
-        self._door = door
+    def __init__(self, client: GatewayApi) -> None:
+        self._client = client
 
     def hear(self, line: bytes) -> str | None:
         """The incident, if the mesh waits for what was done here."""
         with contextlib.suppress(msgspec.MsgspecError, KeyError):
-            told = msgspec.json.decode(line, type=dict[str, str])
-            say(printable(f"[{told['incident']}] {told['what']}  {self._door.url}{told['path']}"))
-            if told["incident"] == "pause":
-                self._pause(told["path"])
+            report = msgspec.json.decode(line, type=dict[str, str])
+            say(printable(f"[{report['incident']}] {report['what']}  {self._client.url}{report['path']}"))
+            if report["incident"] == "pause":
+                self._pause(report["path"])
                 return "pause"
-            if told["incident"] == "refuted":
+            if report["incident"] == "refuted":
                 self._refute()
-            if told["incident"] == "budget":
+            if report["incident"] == "budget":
                 self._fresh_cap()
                 return "budget"
         return None
@@ -121,27 +121,27 @@ class Announcer:
         session_id = path.partition("?")[0].rpartition("/")[2]
         with contextlib.suppress(CommandFailed):
             order = {"agent_id": RECALLED, "note": WHY_PAUSED}
-            self._door.ask("POST", f"/v1/sessions/{session_id}/pause", order)
+            self._client.ask("POST", f"/v1/sessions/{session_id}/pause", order)
 
     def _refute(self) -> None:
         """The newest of its kind, by its first agent: who reads the record sees what was false and why."""
         with contextlib.suppress(CommandFailed):
-            fact = next(iter(self._door.items("/v1/facts", text=FALSE_CLAIM, agent=LIAR)), None)
+            fact = next(iter(self._client.items("/v1/facts", text=FALSE_CLAIM, agent=LIAR)), None)
             if fact is not None:
-                self._door.ask("POST", f"/v1/facts/{fact['fact_id']}/false", {"note": WHY_FALSE})
+                self._client.ask("POST", f"/v1/facts/{fact['fact_id']}/false", {"note": WHY_FALSE})
 
     def _fresh_cap(self) -> None:
         """What the last round left behind is closed, so that the writer can burn its cap again."""
         with contextlib.suppress(CommandFailed):
-            for hold in self._door.items("/v1/holds", agent_id=WRITER, gates_only=True):
+            for hold in self._client.items("/v1/holds", agent_id=WRITER, gates_only=True):
                 if hold["gate"] == "open":
                     answer = {"agent_id": WRITER, "message_id": hold["message_id"]}
                     answer |= {"digest": hold["action_digest"], "note": "Atlas: a new round begins"}
-                    self._door.ask("POST", f"/v1/sessions/{hold['session_id']}/reject", answer)
-            for budget in self._door.items("/v1/budgets"):
+                    self._client.ask("POST", f"/v1/sessions/{hold['session_id']}/reject", answer)
+            for budget in self._client.items("/v1/budgets"):
                 if budget["scope"] == "agent" and budget["target"] == WRITER:
-                    self._door.ask("DELETE", f"/v1/budgets/{budget['budget_id']}")
-            self._door.ask("PUT", "/v1/budgets", CAPS)
+                    self._client.ask("DELETE", f"/v1/budgets/{budget['budget_id']}")
+            self._client.ask("PUT", "/v1/budgets", CAPS)
 
 
 def show_tour(url: str) -> None:

@@ -1,8 +1,8 @@
-"""What the operator of the demo keeps beside its agents: jobs, webhooks both ways, alerts, a witness, rules.
+"""The demo operator's setup: jobs, webhooks both ways, alerts, a witness, rules.
 
-Law: as in `atlas`, everything by the gateway's own doors and on record; the same again on a folder that was
-used before, where only what is missing is made. `open_desk` is what stands before agents work, `begin` what
-is done once they do, in a thread of its own: a demo must not start later for it.
+Law: as in `operator.py`, everything goes through the gateway's API and is recorded; on a folder that was
+used before, only what is missing is created. `open_desk` runs before the agents start, `begin`
+after that, in its own thread, so that it does not delay the demo.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 import httpx2
 import msgspec
 
-from observatory.cli.gateway_client import Api
+from observatory.cli.gateway_client import GatewayApi
 from observatory.cli.terminal import CommandFailed
-from observatory.demo.receivers import DOOR, Neighbours
+from observatory.demo.receivers import WITNESS_PATH, DemoReceivers
 from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.identity import agent_entity_id
 from observatory.sdk.client import tls
@@ -147,54 +147,54 @@ SIGNED_S = 10.0
 Names = Mapping[str, dict[str, Any]]
 
 
-def _named(door: Api, path: str, key: str = "name") -> Names:
-    return {str(one.get(key)): one for one in door.items(path)}
+def _named(client: GatewayApi, path: str, key: str = "name") -> Names:
+    return {str(one.get(key)): one for one in client.items(path)}
 
 
-def open_desk(door: Api, beside: Neighbours) -> None:
-    """What stands before the agents come; `door` is an admin's."""
-    known = _named(door, "/v1/policies", "note")
+def open_operator(client: GatewayApi, receivers: DemoReceivers) -> None:
+    """Create what must exist before the agents start; `client` has an admin's key."""
+    known = _named(client, "/v1/policies", "note")
     for rule in RULES:
         if rule["note"] not in known:
-            door.ask("POST", "/v1/policies", rule)
-    door.ask("PUT", "/v1/budgets", CAP)
-    desk = _endpoints(door, beside)
+            client.ask("POST", "/v1/policies", rule)
+    client.ask("PUT", "/v1/budgets", CAP)
+    story_agents = _endpoints(client, receivers)
     for path, rules in (("/v1/alert-rules", ALERTS), ("/v1/scaling-triggers", (TRIGGER,))):
-        known = _named(door, path)
+        known = _named(client, path)
         for rule in rules:
             if rule["name"] not in known:
-                door.ask("POST", path, rule | {"endpoint_ids": [desk]})
-    jobs = _named(door, "/v1/jobs")
+                client.ask("POST", path, rule | {"endpoint_ids": [story_agents]})
+    jobs = _named(client, "/v1/jobs")
     for job in JOBS:
         if job["name"] not in jobs:
-            made = door.ask("POST", "/v1/jobs", job)
+            made = client.ask("POST", "/v1/jobs", job)
             if job["name"] == PAUSED:
-                door.ask("POST", f"/v1/jobs/{made['job_id']}/pause")
+                client.ask("POST", f"/v1/jobs/{made['job_id']}/pause")
 
 
-def _endpoints(door: Api, beside: Neighbours) -> str:
+def _endpoints(client: GatewayApi, receivers: DemoReceivers) -> str:
     """Where they are is another place after each start. The id of the one that works."""
-    known = _named(door, "/v1/webhooks/out")
+    known = _named(client, "/v1/webhooks/out")
     ids = []
     for endpoint in ENDPOINTS:
         body = {name: value for name, value in endpoint.items() if name != "path"}
-        body["url"] = beside.url + endpoint["path"]
+        body["url"] = receivers.url + endpoint["path"]
         found = known.get(endpoint["name"])
         path = "/v1/webhooks/out" + (f"/{found['endpoint_id']}" if found else "")
-        ids.append(door.ask("PUT" if found else "POST", path, body)["endpoint_id"])
+        ids.append(client.ask("PUT" if found else "POST", path, body)["endpoint_id"])
     return str(ids[0])
 
 
-class Opening:
+class SetupThread:
     """What is done while agents begin: a thread that ends with the demo."""
 
-    def __init__(self, door: Api, beside: Neighbours) -> None:
-        """`door` is an admin's, and from here on the thread's alone."""
-        self._door, self._beside = door, beside
+    def __init__(self, client: GatewayApi, receivers: DemoReceivers) -> None:
+        """`client` has an admin's key, and is used only by this thread from here on."""
+        self._client, self._receivers = client, receivers
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Opening:
+    def __enter__(self) -> SetupThread:
         self._thread.start()
         return self
 
@@ -205,7 +205,7 @@ class Opening:
     def _run(self) -> None:
         acts: tuple[tuple[float, Callable[[], None]], ...] = (
             (1.0, self._be_witnessed),
-            (2.0, self._step_back),  # whoever leads the schedule now: its next run has another epoch
+            (2.0, self._step_back),  # the leader of the schedule resigns: its next run has another epoch
             (2.0, self._be_called),
             (2.0, self._instruct),
             (1.0, self._run_jobs),
@@ -216,32 +216,32 @@ class Opening:
                 return
             try:
                 act()
-            except CommandFailed:  # it stops, or somebody changed what is there: a demo goes on without
+            except CommandFailed:  # it is stopping, or the setup was changed by a user: continue without
                 continue
 
     def _be_witnessed(self) -> None:
-        known = _named(self._door, "/v1/peers").get(WITNESS)
+        known = _named(self._client, "/v1/peers").get(WITNESS)
         if known is not None:
-            self._door.ask("DELETE", f"/v1/peers/{known['peer_id']}")
+            self._client.ask("DELETE", f"/v1/peers/{known['peer_id']}")
         waited = 0.0
-        while (vkey := self._door.ask("GET", "/v1/audit/log")["vkey"]) is None and waited < SIGNED_S:
+        while (vkey := self._client.ask("GET", "/v1/audit/log")["vkey"]) is None and waited < SIGNED_S:
             waited += 0.5
             if self._over.wait(0.5):
                 return
-        self._beside.witness.vkey = vkey
-        url = self._beside.url + DOOR.removesuffix("/add-checkpoint")
-        peer = {"name": WITNESS, "vkey": self._beside.witness.own_vkey, "url": url}
-        made = self._door.ask("POST", "/v1/peers", peer)
-        self._door.ask("POST", f"/v1/peers/{made['peer_id']}/offer", {})
+        self._receivers.witness.vkey = vkey
+        url = self._receivers.url + WITNESS_PATH.removesuffix("/add-checkpoint")
+        peer = {"name": WITNESS, "vkey": self._receivers.witness.own_vkey, "url": url}
+        made = self._client.ask("POST", "/v1/peers", peer)
+        self._client.ask("POST", f"/v1/peers/{made['peer_id']}/offer", {})
 
     def _step_back(self) -> None:
-        self._door.ask("POST", "/v1/scheduler/resign")
+        self._client.ask("POST", "/v1/scheduler/resign")
 
     def _be_called(self) -> None:
-        """A call as GitHub signs it, one signed by somebody else, one not at all."""
-        if HOOK["name"] in _named(self._door, "/v1/webhooks/in"):
+        """A call signed like GitHub's, one with a wrong signature, one without."""
+        if HOOK["name"] in _named(self._client, "/v1/webhooks/in"):
             return
-        made = self._door.ask("POST", "/v1/webhooks/in", HOOK)
+        made = self._client.ask("POST", "/v1/webhooks/in", HOOK)
         body = msgspec.json.encode(PULL_REQUEST)
         for number, secret in enumerate((made["secret"], "a guess", None)):
             headers = {"content-type": "application/json", "x-github-event": "pull_request"}
@@ -249,24 +249,24 @@ class Opening:
             if secret is not None:
                 signature = hmac.new(secret.encode(), body, "sha256").hexdigest()
                 headers["x-hub-signature-256"] = f"sha256={signature}"
-            self._call(f"{self._door.url}/v1/webhooks/{made['hook_id']}", headers, body)
+            self._call(f"{self._client.url}/v1/webhooks/{made['hook_id']}", headers, body)
 
     def _call(self, url: str, headers: dict[str, str], body: bytes) -> None:
         try:
-            verify = tls(url, self._door.trust)
+            verify = tls(url, self._client.trust)
             httpx2.post(url, headers=headers, content=body, timeout=10, trust_env=False, verify=verify)
         except httpx2.TransportError as error:
-            raise CommandFailed("nobody answered the call") from error
+            raise CommandFailed("the call was not answered") from error
 
     def _instruct(self) -> None:
         for agent_type, text in INSTRUCTIONS.items():
-            there = self._door.ask("GET", "/v1/instructions")["items"]
+            there = self._client.ask("GET", "/v1/instructions")["items"]
             if not any(one["agent_type"] == agent_type for one in there):
                 note = {"text": text, "note": "Atlas: the desk's house rules"}
-                self._door.ask("PUT", f"/v1/instructions/{agent_type}", note)
+                self._client.ask("PUT", f"/v1/instructions/{agent_type}", note)
 
     def _run_jobs(self) -> None:
-        jobs = _named(self._door, "/v1/jobs")
+        jobs = _named(self._client, "/v1/jobs")
         for name in RUN_AT_ONCE:
             if name in jobs:
-                self._door.ask("POST", f"/v1/jobs/{jobs[name]['job_id']}/run")
+                self._client.ask("POST", f"/v1/jobs/{jobs[name]['job_id']}/run")

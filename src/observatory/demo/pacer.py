@@ -1,4 +1,4 @@
-"""When somebody may speak: one message at a time, so many a second for the whole story.
+"""Paces the story: one message at a time, at a fixed rate for all agents together.
 
 Law: first come, first served; after a stall at most a second is made up for, so a slow machine sees a calm
 mesh instead of a flood.
@@ -7,13 +7,13 @@ mesh instead of a flood.
 import asyncio
 from collections import deque
 
-MOST_BEHIND_S = 1.0
+MAX_BEHIND_S = 1.0
 BEGINNING_S, QUICKER = 10.0, 2.5  # a mesh that has just begun fills its map sooner
 
 
 class Pacer:
     def __init__(self, rate: float, quicker: float = 1.0) -> None:
-        """`quicker`: so many times as fast in the first seconds."""
+        """`quicker`: the speed factor of the first seconds."""
         self._every_s = 1 / rate
         self._quicker = quicker
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -36,7 +36,7 @@ class Pacer:
         while True:
             await asyncio.sleep(max(due - clock(), 0.0))
             faster = self._quicker if due - began < BEGINNING_S else 1.0
-            due = max(due + self._every_s / faster, clock() - MOST_BEHIND_S)
+            due = max(due + self._every_s / faster, clock() - MAX_BEHIND_S)
             while self._waiting:
                 one = self._waiting.popleft()
                 if not one.done():  # its task was cancelled

@@ -1,8 +1,8 @@
-"""Who stands beside the demo's house: receivers of its webhooks, good and bad, and a witness of its log.
+"""Servers next to the demo's gateway: webhook receivers, working and failing, and a witness of its log.
 
 One small server in the demo's own process, on this machine alone; the gateway is allowed to ask this address
 and no other. The witness is a real one (C2SP `tlog-witness/v1.0.0`): it has a key of its own and only ever
-goes on from what it cosigned last, which it keeps beside that key.
+continues from what it cosigned last, which it keeps next to that key.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import msgspec
 
 from observatory.ledger import note, witness
 from observatory.ledger.note import BadNote, Cosigner, Verifier
-from observatory.ledger.witness import Head
+from observatory.ledger.witness import WitnessHead
 
 NAME = "notary.example/atlas"
-DOOR = "/witness/add-checkpoint"
+WITNESS_PATH = "/witness/add-checkpoint"
 LARGEST = 1 << 20
-MOST_KNOWN = 10_000  # deliveries of which it is remembered that they were tried before
+MAX_KNOWN = 10_000  # remembered deliveries, to recognise retries
 
 
 class _Kept(msgspec.Struct):
@@ -37,7 +37,7 @@ class _Kept(msgspec.Struct):
 
 
 class Witness:
-    """One log's witness; which key that log has is told by whoever runs it."""
+    """The witness of one log, whose key its operator configures."""
 
     def __init__(self, folder: Path) -> None:
         self._key_path, self._path = folder / "witness.key", folder / "witness.json"
@@ -67,7 +67,7 @@ class Witness:
             except BadNote as error:
                 return 403, str(error).encode(), "text/plain"
             known = self._known()
-            code = witness.judge(known, offer.old, shown, offer.proof)
+            code = witness.judge_offer(known, offer.old, shown, offer.proof)
             if code == 409:
                 return 409, f"{known.size if known else 0}\n".encode(), witness.SIZE_TYPE
             if code != 200:
@@ -76,39 +76,39 @@ class Witness:
             _write(self._path, msgspec.json.encode(kept))  # kept first: it never goes back
             return 200, Cosigner(NAME, self._key, int(time.time())).line(text).encode(), "text/plain"
 
-    def _known(self) -> Head | None:
+    def _known(self) -> WitnessHead | None:
         """Of a log by another key, in a folder that was emptied, nothing is known."""
         if not self._path.exists():
             return None
         kept = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
-        return Head(kept.size, kept.root) if kept.vkey == self.vkey else None
+        return WitnessHead(kept.size, kept.root) if kept.vkey == self.vkey else None
 
 
-def _shown(signed: bytes, key: Verifier) -> tuple[str, Head]:
+def _shown(signed: bytes, key: Verifier) -> tuple[str, WitnessHead]:
     """A checkpoint of this key's own log; BadNote if it is none."""
     text, _ = note.open(signed, [key])
     origin, size, root = note.parse_checkpoint(text)
     if origin != key.name:
         raise BadNote("this checkpoint is of another log than its key")
-    return text, Head(size, root)
+    return text, WitnessHead(size, root)
 
 
 def _write(path: Path, content: bytes) -> None:
     part = path.with_suffix(".part")
-    # Nobody else's from its first byte: one of them is a key.
+    # Private from the first byte: one of them is a key.
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)
         os.fsync(file.fileno())
     part.replace(path)
 
 
-class Neighbours:
-    """`with Neighbours(folder) as beside:` they answer at `beside.url` until the block is left."""
+class DemoReceivers:
+    """`with DemoReceivers(folder) as receivers:` they serve at `receivers.url` until the block ends."""
 
     def __init__(self, folder: Path) -> None:
         self.witness = Witness(folder)
         self._tried: dict[str, None] = {}
-        self._server = _Server(("127.0.0.1", 0), type("Door", (_Door,), {"beside": self}))
+        self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"receivers": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(1.0,), daemon=True)
 
     @property
@@ -119,7 +119,7 @@ class Neighbours:
     def url(self) -> str:
         return f"http://{self.address}"
 
-    def __enter__(self) -> Neighbours:
+    def __enter__(self) -> DemoReceivers:
         self._thread.start()
         return self
 
@@ -134,12 +134,12 @@ class Neighbours:
             case "/risk":  # slow to wake: what it gets for the first time it does not take
                 is_known = delivery_id in self._tried
                 self._tried[delivery_id] = None
-                while len(self._tried) > MOST_KNOWN:
+                while len(self._tried) > MAX_KNOWN:
                     del self._tried[next(iter(self._tried))]
                 return (204, b"", "text/plain") if is_known else (500, b"still starting", "text/plain")
             case "/archive":
                 return 500, b"disk full on archive-01", "text/plain"
-            case str() if path == DOOR:
+            case str() if path == WITNESS_PATH:
                 return self.witness.cosign(body)
         return 404, b"", "text/plain"
 
@@ -153,21 +153,21 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class _Door(BaseHTTPRequestHandler):
-    beside: Neighbours
+class _Handler(BaseHTTPRequestHandler):
+    receivers: DemoReceivers
     protocol_version = "HTTP/1.1"
     timeout = 30  # of a line on which nothing comes
 
     def do_POST(self) -> None:
-        told = self.headers.get("content-length") or "0"
-        if not (told.isascii() and told.isdigit() and int(told) <= LARGEST):
+        length = self.headers.get("content-length") or "0"
+        if not (length.isascii() and length.isdigit() and int(length) <= LARGEST):
             self.close_connection = True
-            self._say(413, b"", "text/plain")
+            self._respond(413, b"", "text/plain")
             return
-        body = self.rfile.read(int(told))
-        self._say(*self.beside.answer(self.path, self.headers.get("webhook-id", ""), body))
+        body = self.rfile.read(int(length))
+        self._respond(*self.receivers.answer(self.path, self.headers.get("webhook-id", ""), body))
 
-    def _say(self, code: int, body: bytes, kind: str) -> None:
+    def _respond(self, code: int, body: bytes, kind: str) -> None:
         self.send_response(code)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))

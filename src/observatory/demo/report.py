@@ -8,10 +8,10 @@ people do to it.
 import asyncio
 from random import Random
 
+from observatory.demo.agents import StoryAgents
 from observatory.demo.cast import ANALYST, FILINGS, PLANNER, RESEARCHER, RUNNER
 from observatory.demo.chance import new_run, score
-from observatory.demo.desk import Desk
-from observatory.demo.part import Ended, NotTaken, Part
+from observatory.demo.part import Ended, NotTaken, StoryPart
 from observatory.demo.story import COMPANIES, METHODS, OBSTACLES, PLAN_STEPS, SNIPPETS, Company, Lead, Size
 from observatory.demo.writing import publish
 
@@ -20,20 +20,20 @@ UPDATE = Size("Results update", 3, 2, True, True)
 INITIATION = Size("Initiation", 5, 5, True, True)
 
 
-async def report(desk: Desk, number: int) -> None:
+async def report(story_agents: StoryAgents, number: int) -> None:
     """One report, begun to filed."""
-    rng = Random(f"{desk.seed}/report/{number}")
+    rng = Random(f"{story_agents.seed}/report/{number}")
     company = rng.choice(COMPANIES)
     size = rng.choices((FLASH, UPDATE, INITIATION), (3, 5, 2))[0]
-    team = rng.choice(sorted({role.team for role in desk.roles.values()}))
-    planner = Part.opening(desk, desk.pick(PLANNER, rng, team), rng)
+    team = rng.choice(sorted({role.team for role in story_agents.roles.values()}))
+    planner = StoryPart.opening(story_agents, story_agents.pick(PLANNER, rng, team), rng)
     await write_report(planner, company, size, team)
 
 
-async def write_report(planner: Part, company: Company, size: Size, team: str) -> None:
-    desk, rng = planner.desk, planner.rng
+async def write_report(planner: StoryPart, company: Company, size: Size, team: str) -> None:
+    story_agents, rng = planner.story_agents, planner.rng
     title = f"{size.title}: {company.name}"
-    desk.beat(planner.name, "busy", title, 5)
+    story_agents.beat(planner.name, "busy", title, 5)
     taken, dropped, why = rng.choice(METHODS)
     await planner.say(
         title,
@@ -46,7 +46,7 @@ async def write_report(planner: Part, company: Company, size: Size, team: str) -
     lines = await asyncio.gather(
         *(follow(planner.fork(), lead, company, team) for lead in leads), return_exceptions=True
     )
-    found = [(part, lead) for part, lead in zip(lines, leads, strict=True) if isinstance(part, Part)]
+    found = [(part, lead) for part, lead in zip(lines, leads, strict=True) if isinstance(part, StoryPart)]
     for lost in lines:
         if isinstance(lost, BaseException) and not isinstance(lost, Ended | NotTaken):
             raise lost
@@ -55,17 +55,17 @@ async def write_report(planner: Part, company: Company, size: Size, team: str) -
         last = planner.fork()
         await last.say(f"Shelve: {title}", reasoning_chain=["No question was answered."], terminal=True)
         return last.end()
-    analyst = await merge(found, company, team, desk.pick(ANALYST, rng, team))
+    analyst = await merge(found, company, team, story_agents.pick(ANALYST, rng, team))
     if size.is_modelled:
         analyst = await model(analyst, company, team)
     await publish(analyst, company, size, [lead for _, lead in found], team)
 
 
-async def follow(planner: Part, lead: Lead, company: Company, team: str) -> Part:
-    """One question: assigned, searched, read. Ends with whoever found it."""
-    desk, rng = planner.desk, planner.rng
+async def follow(planner: StoryPart, lead: Lead, company: Company, team: str) -> StoryPart:
+    """One question: assigned, searched, read. Ends with the agent that found the answer."""
+    story_agents, rng = planner.story_agents, planner.rng
     is_filing = "filings" in lead.source or "sec." in lead.source
-    reader = desk.pick(FILINGS if is_filing else RESEARCHER, rng, team)
+    reader = story_agents.pick(FILINGS if is_filing else RESEARCHER, rng, team)
     part = await planner.hand(
         reader,
         f"Assign: {lead.question}",
@@ -74,7 +74,7 @@ async def follow(planner: Part, lead: Lead, company: Company, team: str) -> Part
         confidence_score=score(rng, 0.85),
     )
     question = part.given("question", lead.question)
-    desk.beat(reader, "busy", question, 10)
+    story_agents.beat(reader, "busy", question, 10)
     if rng.random() < 0.25:
         await part.say(
             question,
@@ -106,11 +106,11 @@ async def follow(planner: Part, lead: Lead, company: Company, team: str) -> Part
         added_to_memory=[lead.fact],
         confidence_score=score(rng, 0.86),
     )
-    desk.beat(reader, "busy", question, 90)
+    story_agents.beat(reader, "busy", question, 90)
     return part
 
 
-async def merge(found: list[tuple[Part, Lead]], company: Company, team: str, analyst: str) -> Part:
+async def merge(found: list[tuple[StoryPart, Lead]], company: Company, team: str, analyst: str) -> StoryPart:
     """Every finding goes to the analyst, who joins them."""
     rng = found[0][0].rng
     arrived = await asyncio.gather(
@@ -128,18 +128,18 @@ async def merge(found: list[tuple[Part, Lead]], company: Company, team: str, ana
         ),
         return_exceptions=True,
     )
-    lines = [part for part in arrived if isinstance(part, Part)]
+    lines = [part for part in arrived if isinstance(part, StoryPart)]
     if not lines:
         raise next(no for no in arrived if isinstance(no, BaseException))
     first, *others = lines
-    # What was handed over stands at the tip of whoever sent it.
-    sent = [part.line for (part, _), got in zip(found, arrived, strict=True) if isinstance(got, Part)]
+    # A handed-over message is the last step of its sender.
+    sent = [part.line for (part, _), got in zip(found, arrived, strict=True) if isinstance(got, StoryPart)]
     first.line.join(*sent[1:])
-    heard = [part.brief for part in lines]
-    first.desk.beat(analyst, "busy", f"Merge: {company.name}", 40)
+    briefs = [part.brief for part in lines]
+    first.story_agents.beat(analyst, "busy", f"Merge: {company.name}", 40)
     await first.say(
         f"Merge {len(lines)} findings: {company.name}",
-        reasoning_chain=[f"In hand: {'; '.join(heard)}.", "No two of them contradict each other."],
+        reasoning_chain=[f"In hand: {'; '.join(briefs)}.", "No two of them contradict each other."],
         read_from_memory=[lead.fact for _, lead in found],
         confidence_score=score(rng, 0.82),
     )
@@ -148,18 +148,18 @@ async def merge(found: list[tuple[Part, Lead]], company: Company, team: str, ana
     return first
 
 
-async def model(analyst: Part, company: Company, team: str) -> Part:
+async def model(analyst: StoryPart, company: Company, team: str) -> StoryPart:
     """The analyst has the model run and reads what comes back."""
-    desk, rng = analyst.desk, analyst.rng
+    story_agents, rng = analyst.story_agents, analyst.rng
     name, growth = analyst.name, rng.randint(3, 14)
     runner = await analyst.hand(
-        desk.pick(RUNNER, rng, team),
+        story_agents.pick(RUNNER, rng, team),
         f"Run the model: {company.ticker}",
         tool_call="request_run",
         tool_input={"notebook": f"models/{company.ticker.lower()}.py", "growth_pct": growth},
         confidence_score=score(rng, 0.8),
     )
-    desk.beat(runner.name, "busy", f"Model of {company.ticker}", 50)
+    story_agents.beat(runner.name, "busy", f"Model of {company.ticker}", 50)
     await runner.say(
         f"Execute models/{company.ticker.lower()}.py",
         tool_call="python_run",

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from observatory.cli.live import Frame, plain
+from observatory.cli.live import LiveFrame, plain
 from observatory.cli.tail import summary_of
 from observatory.cli.terminal import printable, say
 
@@ -20,7 +20,7 @@ LINES = 16
 TROUBLE = ("schema_violation", "security_violation")
 
 
-class Scene:
+class DemoScene:
     """Everything seen on the live channel so far."""
 
     def __init__(self, agents: int) -> None:
@@ -32,7 +32,7 @@ class Scene:
         self.last: deque[dict[str, str]] = deque(maxlen=LINES)
         self._arrivals: deque[float] = deque(maxlen=5_000)
 
-    def add(self, frame: Frame) -> None:
+    def add(self, frame: LiveFrame) -> None:
         for raw in frame.items:
             item = plain(raw)
             if frame.topic == "messages":
@@ -44,13 +44,13 @@ class Scene:
             self.cursor = max(self.cursor, frame.seq)
 
     def _message(self, item: dict[str, Any]) -> None:
-        told = summary_of(item)
+        summary = summary_of(item)
         self.accepted += 1
         self.sessions.add(item["session_id"])
-        self.seen.add(told["agent"])
+        self.seen.add(summary["agent"])
         self.last_session = item["session_id"]
         self._arrivals.append(time.monotonic())
-        self.last.append({"word": "ok" if told["status"] != "failure" else "failed", **told})
+        self.last.append({"word": "ok" if summary["status"] != "failure" else "failed", **summary})
 
     def _trouble(self, event: dict[str, Any]) -> None:
         body = event["body"]
@@ -58,8 +58,8 @@ class Scene:
         agent = str(body.get("agent_id") or "(unreadable)")
         self.seen.add(agent)
         reason = str(body.get("violation_reason") or body["summary"])
-        told = {"time": event["observed_timestamp"][11:23], "agent": agent, "what": body["event_type"]}
-        self.last.append({"word": "VIOLATION", **told, "status": "rejected", "intent": reason})
+        summary = {"time": event["observed_timestamp"][11:23], "agent": agent, "what": body["event_type"]}
+        self.last.append({"word": "VIOLATION", **summary, "status": "rejected", "intent": reason})
 
     def rate(self) -> float:
         since = time.monotonic() - 5
@@ -75,7 +75,7 @@ class Scene:
 class Screen:
     """A table that renews itself in place."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: DemoScene) -> None:
         self._scene = scene
         self._live = Live(refresh_per_second=5)
 
@@ -87,9 +87,9 @@ class Screen:
         table.add_column("TOOL", ratio=2, no_wrap=True)
         table.add_column("STATUS", width=9, no_wrap=True)
         table.add_column("INTENT", ratio=5, no_wrap=True)
-        for told in self._scene.last:
-            style = {"VIOLATION": "bold orange3", "failed": "red"}.get(told["word"], "")
-            cells = (told[name] for name in ("word", "time", "agent", "what", "status", "intent"))
+        for summary in self._scene.last:
+            style = {"VIOLATION": "bold orange3", "failed": "red"}.get(summary["word"], "")
+            cells = (summary[name] for name in ("word", "time", "agent", "what", "status", "intent"))
             # Text, not markup: what an agent says cannot dress itself up.
             table.add_row(*(Text(printable(cell)) for cell in cells), style=style)
         self._live.update(Group(Text(self._scene.counts(), style="bold"), table))
@@ -107,7 +107,7 @@ class Screen:
 class Plain:
     """One line a second, for logs and pipes."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: DemoScene) -> None:
         self._scene = scene
         self._next = time.monotonic() + 1
 
@@ -126,5 +126,5 @@ class Plain:
         return None
 
 
-def _line(told: dict[str, str]) -> tuple[str, ...]:
-    return (told["word"], told["agent"], told["what"], told["status"], told["intent"])
+def _line(summary: dict[str, str]) -> tuple[str, ...]:
+    return (summary["word"], summary["agent"], summary["what"], summary["status"], summary["intent"])

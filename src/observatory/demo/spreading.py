@@ -4,11 +4,11 @@ import asyncio
 from random import Random
 from urllib.parse import quote
 
+from observatory.demo.agents import StoryAgents
 from observatory.demo.cast import PLANNER
 from observatory.demo.chance import score
-from observatory.demo.desk import Desk
-from observatory.demo.incidents import Tell
-from observatory.demo.part import NotTaken, Part
+from observatory.demo.incidents import Announce
+from observatory.demo.part import NotTaken, StoryPart
 from observatory.demo.story import FALSE_CLAIM, NVDA
 from observatory.sdk import Received
 from observatory.sdk.step import new_id
@@ -17,9 +17,9 @@ SPENDER = "writer-beta-1"  # works for this story alone: daily work would use it
 OUTAGE = "HTTP 503 from the filings API: upstream unavailable"
 
 
-async def infection(desk: Desk, rng: Random, tell: Tell) -> None:
+async def infection(story_agents: StoryAgents, rng: Random, announce: Announce) -> None:
     """researcher-gamma-2 makes a fact up; analysts and writers build on it, in this session and in others."""
-    planner = Part.opening(desk, desk.pick(PLANNER, rng, "gamma"), rng)
+    planner = StoryPart.opening(story_agents, story_agents.pick(PLANNER, rng, "gamma"), rng)
     await planner.say(
         "Calendar of results: semiconductors",
         reasoning_chain=["Fiscal years differ; get them right before anything is compared."],
@@ -40,7 +40,7 @@ async def infection(desk: Desk, rng: Random, tell: Tell) -> None:
         added_to_memory=[FALSE_CLAIM],
         confidence_score=0.61,
     )
-    tell(
+    announce(
         "infection",
         f"researcher-gamma-2 made up “{FALSE_CLAIM}”; watch who builds on it",
         f"/sessions/{source.session_id}",
@@ -69,17 +69,17 @@ async def infection(desk: Desk, rng: Random, tell: Tell) -> None:
     await part.say("Calendar filed", terminal=True, read_from_memory=[FALSE_CLAIM], confidence_score=0.8)
     part.end()
     origin.end()
-    await elsewhere(desk, rng)
-    tell(
+    await elsewhere(story_agents, rng)
+    announce(
         "refuted",
         f"the desk reads the annual report and marks “{FALSE_CLAIM}” false: see whom it reached",
         f"/forensics/infections?q={quote(FALSE_CLAIM)}",
     )
 
 
-async def elsewhere(desk: Desk, rng: Random) -> None:
+async def elsewhere(story_agents: StoryAgents, rng: Random) -> None:
     """Colleagues of the same cluster draw the claim out of memory for another report."""
-    second = Part.opening(desk, "analyst-gamma-1", rng)
+    second = StoryPart.opening(story_agents, "analyst-gamma-1", rng)
     await second.say(
         f"Run rate: {NVDA.name}", reasoning_chain=["Start from what the team knows."], confidence_score=0.8
     )
@@ -105,10 +105,10 @@ async def elsewhere(desk: Desk, rng: Random) -> None:
     writer.end()
 
 
-async def cascade(desk: Desk, rng: Random, tell: Tell) -> None:
-    """The filings API is away: one reader fails, and whoever needs it fails after it."""
+async def cascade(story_agents: StoryAgents, rng: Random, announce: Announce) -> None:
+    """The filings API is down: one reader fails, and the agents that need it fail after it."""
     reader_name = "filings-epsilon-1"
-    planner = Part.opening(desk, desk.pick(PLANNER, rng, "epsilon"), rng)
+    planner = StoryPart.opening(story_agents, story_agents.pick(PLANNER, rng, "epsilon"), rng)
     await planner.say(
         "Model refresh: Kastell Energie",
         reasoning_chain=["Everything here starts from the half-year filing."],
@@ -129,7 +129,7 @@ async def cascade(desk: Desk, rng: Random, tell: Tell) -> None:
         reasoning_chain=["The API answered 503.", "Hand on what is cached and say so."],
         confidence_score=0.4,
     )
-    tell(
+    announce(
         "cascade",
         "the filings API is away; see how far one failed fetch goes",
         f"/sessions/{reader.session_id}?step={root.step_id}",
@@ -141,13 +141,13 @@ async def cascade(desk: Desk, rng: Random, tell: Tell) -> None:
     ]
     reader.end()
     failed = await asyncio.gather(*(spread(*branch) for branch in branches), return_exceptions=True)
-    parts = [part for part in failed if isinstance(part, Part)]
+    parts = [part for part in failed if isinstance(part, StoryPart)]
     if not parts:
         return
-    await report_failure(desk, parts)
+    await report_failure(story_agents, parts)
 
 
-async def spread(part: Part, name: str, intent: str, problem: str) -> Part:
+async def spread(part: StoryPart, name: str, intent: str, problem: str) -> StoryPart:
     """What follows from a failure fails too."""
     nxt = await part.hand(
         name, f"Hand over the cached half: {intent}", tool_call="hand_over",
@@ -166,7 +166,7 @@ async def spread(part: Part, name: str, intent: str, problem: str) -> Part:
     return nxt
 
 
-async def report_failure(desk: Desk, parts: list[Part]) -> None:
+async def report_failure(story_agents: StoryAgents, parts: list[StoryPart]) -> None:
     """The writer and the code runner downstream fail as well; then the work is put off."""
     runner_name, writer_name = "code-runner-epsilon-1", "writer-epsilon-1"
     try:
@@ -188,7 +188,7 @@ async def report_failure(desk: Desk, parts: list[Part]) -> None:
         writer_name, "Nothing checked: draft without figures", tool_call="hand_over",
         tool_output_summary="No figure could be checked", status="failure", confidence_score=0.35,
     )  # fmt: skip
-    await desk.rest(4)
+    await story_agents.rest(4)
     await writer.say(
         "Put off: Kastell Energie",
         reasoning_chain=["The filings API is away; a report without figures is none."],
@@ -200,19 +200,19 @@ async def report_failure(desk: Desk, parts: list[Part]) -> None:
         part.end()
 
 
-async def budget(desk: Desk, rng: Random, tell: Tell) -> None:
+async def budget(story_agents: StoryAgents, rng: Random, announce: Announce) -> None:
     """writer-beta-1 burns its cap: past the soft one a gate waits, elsewhere it nears the hard one."""
-    tell("budget", f"{SPENDER} burns its cap of $2", f"/fleet?peek=agent:{SPENDER}")
-    await desk.operator("budget")  # whoever runs the mesh gives it a fresh cap, or nobody does
-    first = Part.opening(desk, SPENDER, rng)
-    desk.beat(SPENDER, "busy", "Long read: the year in chips", 10)
+    announce("budget", f"{SPENDER} burns its cap of $2", f"/fleet?peek=agent:{SPENDER}")
+    await story_agents.operator("budget")  # the operator raises its cap, or does not
+    first = StoryPart.opening(story_agents, SPENDER, rng)
+    story_agents.beat(SPENDER, "busy", "Long read: the year in chips", 10)
     await first.say("Long read: the year in chips", cost=0.05, confidence_score=score(rng, 0.8))
     verdicts: dict[str, asyncio.Future[Received]] = {}
     for chapter in range(1, 9):  # eight times 0.21: the soft cap of 1.50 is passed with the seventh
         step_id = new_id()
-        verdicts[step_id] = desk.expect(step_id)
+        verdicts[step_id] = story_agents.expect(step_id)
         await first.say(
-            f"Rewrite chapter {chapter} in the house style",
+            f"Rewrite chapter {chapter} in the company style",
             step_id=step_id,
             is_urgent=True,
             tool_call="write_section",
@@ -222,8 +222,8 @@ async def budget(desk: Desk, rng: Random, tell: Tell) -> None:
             cost=0.21,
             confidence_score=score(rng, 0.7),
         )
-        await desk.rest(1.6)
-    second = Part.opening(desk, SPENDER, rng)
+        await story_agents.rest(1.6)
+    second = StoryPart.opening(story_agents, SPENDER, rng)
     for box in range(1, 4):
         await second.say(
             f"Side box {box}: the year in chips",
@@ -235,11 +235,11 @@ async def budget(desk: Desk, rng: Random, tell: Tell) -> None:
             confidence_score=score(rng, 0.7),
         )
     first.end()
-    patience_s = 200 / desk.pace
+    patience_s = 200 / story_agents.pace
     done, _ = await asyncio.wait(verdicts.values(), timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
     for step_id in verdicts:
-        desk.forget(step_id)
-    reasons = [str(one.result().told("note") or one.result().told("verdict")) for one in done]
+        story_agents.forget(step_id)
+    reasons = [str(one.result().body_value("note") or one.result().body_value("verdict")) for one in done]
     words = "Chapters stopped, side boxes handed in" if reasons else "Side boxes handed in"
     reasons = [f"A person stopped the chapters: {why}." for why in reasons[:1]]
     await second.say(words, cost=0.0, terminal=True, reasoning_chain=reasons or None, confidence_score=0.8)

@@ -2,20 +2,20 @@
 
 from random import Random
 
+from observatory.demo.agents import StoryAgents
 from observatory.demo.chance import score
-from observatory.demo.desk import Desk
-from observatory.demo.incidents import Tell
-from observatory.demo.part import Part
+from observatory.demo.incidents import Announce
+from observatory.demo.part import StoryPart
 from observatory.sdk import NotAnswered, Rejected
 
 RECALLED = "publisher-delta-1"
 ANALYST = "analyst-delta-1"
 
 
-async def pause(desk: Desk, rng: Random, tell: Tell) -> None:
-    """publisher-delta-1 writes to the wrong list; whoever runs the mesh pauses it, and it waits."""
-    with desk.reserve(RECALLED):
-        part = Part.opening(desk, RECALLED, rng)
+async def pause(story_agents: StoryAgents, rng: Random, announce: Announce) -> None:
+    """publisher-delta-1 writes to the wrong list; the operator pauses it, and it waits."""
+    with story_agents.reserve(RECALLED):
+        part = StoryPart.opening(story_agents, RECALLED, rng)
         step = await part.say(
             "Send the Helvar note to its readers",
             tool_call="send_wire",
@@ -26,25 +26,25 @@ async def pause(desk: Desk, rng: Random, tell: Tell) -> None:
             confidence_score=0.64,
         )
         words = f"{RECALLED} wrote to the press list: the desk pauses it and says why"
-        tell("pause", words, f"/sessions/{part.session_id}?step={step.step_id}")
-        await desk.operator("pause")  # however late: what it says next is to be held
-        await desk.rest(4)
+        announce("pause", words, f"/sessions/{part.session_id}?step={step.step_id}")
+        await story_agents.operator("pause")  # however late: what it says next is to be held
+        await story_agents.rest(4)
         await part.say(  # it waits here for as long as it is paused
             "Correct the list and send the note to the clients",
             tool_call="send_wire",
             tool_input={"list": "clients", "note": "Helvar Robotics, orders"},
             tool_output_summary="4,210 addresses",
-            reasoning_chain=["I was let go on; the list is the clients' now."],
+            reasoning_chain=["I was resumed; the list is the clients' now."],
             confidence_score=0.9,
             terminal=True,
         )
         part.end()
 
 
-async def proof(desk: Desk, rng: Random, tell: Tell) -> None:
+async def proof(story_agents: StoryAgents, rng: Random, announce: Announce) -> None:
     """analyst-delta-1 writes its reasons down as it decides, and seals them."""
-    agent = desk.agents[ANALYST]
-    part = Part.opening(desk, ANALYST, rng)
+    agent = story_agents.agents[ANALYST]
+    part = StoryPart.opening(story_agents, ANALYST, rng)
     step = await part.say(
         "Rate Kastell Energie: hold or reduce",
         tool_call="read_model",
@@ -53,7 +53,7 @@ async def proof(desk: Desk, rng: Random, tell: Tell) -> None:
         reasoning_chain=["A rating moves money, so its reasons are written down and sealed."],
         confidence_score=score(rng, 0.82),
     )
-    await part.is_told()  # paused meanwhile, it waits
+    await part.has_prompts()  # paused meanwhile, it waits
     try:
         async with agent.proof("Rate Kastell Energie: hold or reduce", session_id=part.session_id) as trail:
             await trail.think("plan", "Debt against the covenant first, then what the price already knows.")
@@ -75,7 +75,7 @@ async def proof(desk: Desk, rng: Random, tell: Tell) -> None:
         part.end()
         return
     words = f"{ANALYST} rated Kastell Energie and sealed its reasons: prove them"
-    tell("proof", words, f"/sessions/{part.session_id}?step={step.step_id}")
+    announce("proof", words, f"/sessions/{part.session_id}?step={step.step_id}")
     await part.say(
         "Hand in the rating: hold",
         tool_call="file_rating",

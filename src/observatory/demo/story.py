@@ -1,7 +1,7 @@
 """What the mesh talks about: equity research, with sources and numbers of invented companies.
 
-Only what is said of NVDA is of a real company, and of it only what everybody knows; the sentence about its
-fiscal year that is wrong belongs to the incident `infection`, and the true one stands beside it.
+Only NVDA is a real company, and only public facts about it are used; the sentence about its
+fiscal year that is wrong belongs to the incident `infection`, and the correct one is next to it.
 """
 
 from typing import NamedTuple
@@ -113,7 +113,7 @@ COMPANIES = (
     ),
     Company(
         "KSTL", "Kastell Energie",
-        "Curtailment is published late; battery dispatch tells it a week earlier.",
+        "Curtailment is published late; battery dispatch shows it a week earlier.",
         (
             _lead("Read last month's battery dispatch", "Kastell battery dispatch hourly",
                   "grid.example/kstl/dispatch", "Evening discharge peaked at 412 MW",

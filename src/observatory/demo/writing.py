@@ -4,14 +4,14 @@ import asyncio
 
 from observatory.demo.cast import CHECKER, PUBLISHER, WRITER
 from observatory.demo.chance import score
-from observatory.demo.part import Part
+from observatory.demo.part import StoryPart
 from observatory.demo.story import OBJECTIONS, SECTIONS, Company, Lead, Size
 
 
-async def publish(analyst: Part, company: Company, size: Size, leads: list[Lead], team: str) -> None:
-    desk, rng = analyst.desk, analyst.rng
+async def publish(analyst: StoryPart, company: Company, size: Size, leads: list[Lead], team: str) -> None:
+    story_agents, rng = analyst.story_agents, analyst.rng
     writer = await analyst.hand(
-        desk.pick(WRITER, rng, team),
+        story_agents.pick(WRITER, rng, team),
         f"Brief the writer: {company.headline}",
         tool_call="brief",
         tool_input={"headline": company.headline, "findings": len(leads)},
@@ -20,9 +20,9 @@ async def publish(analyst: Part, company: Company, size: Size, leads: list[Lead]
     headline = writer.given("headline", company.headline)
     writer = await draft(writer, headline, size, leads)
     if size.is_checked:
-        writer = await review(writer, headline, leads, desk.pick(CHECKER, rng, team))
+        writer = await review(writer, headline, leads, story_agents.pick(CHECKER, rng, team))
     publisher = await writer.hand(
-        desk.pick(PUBLISHER, rng, team),
+        story_agents.pick(PUBLISHER, rng, team),
         f"Submit: {headline}",
         tool_call="submit_draft",
         tool_input={"headline": headline, "words": rng.randint(380, 1900)},
@@ -36,15 +36,15 @@ async def publish(analyst: Part, company: Company, size: Size, leads: list[Lead]
         confidence_score=score(rng, 0.92),
         terminal=True,
     )
-    desk.beat(publisher.name, "idle")
+    story_agents.beat(publisher.name, "idle")
     publisher.end()
 
 
-async def draft(writer: Part, headline: str, size: Size, leads: list[Lead]) -> Part:
+async def draft(writer: StoryPart, headline: str, size: Size, leads: list[Lead]) -> StoryPart:
     """Sections side by side, then one text."""
-    rng, desk = writer.rng, writer.desk
+    rng, story_agents = writer.rng, writer.story_agents
     facts = [lead.fact for lead in leads]
-    desk.beat(writer.name, "busy", headline, 60)
+    story_agents.beat(writer.name, "busy", headline, 60)
     forks = [writer.fork() for _ in SECTIONS[: size.sections]]
     await asyncio.gather(
         *(
@@ -79,7 +79,7 @@ def _page(fact: str, attempt: int) -> int:
     return 3 + sum(map(ord, fact)) % 170 + 11 * attempt
 
 
-async def review(writer: Part, headline: str, leads: list[Lead], checker_name: str) -> Part:
+async def review(writer: StoryPart, headline: str, leads: list[Lead], checker_name: str) -> StoryPart:
     """The checker goes through the claims; an objection sends it back once."""
     rng, name = writer.rng, writer.name
     for attempt in range(2):

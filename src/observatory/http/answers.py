@@ -1,17 +1,19 @@
-"""Shapes and small rules shared by the reading doors: pages, cursors, refusals."""
+"""Types and helpers that the read endpoints share: pages, cursors, refusals."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from typing import Annotated, Any
+import re
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 from litestar import Response
 from litestar.enums import MediaType
 from litestar.params import QueryParameter
 
-from observatory.protocol.answers import Fault, Invalid, Refused, Rejected, listed
+from observatory.protocol import clock
+from observatory.protocol.responses import Fault, Invalid, Refused, Rejected, faults_text
 
 MAX_LIMIT = 1_000
 MAX_SEQUENCE = (1 << 40) - 1
@@ -19,12 +21,14 @@ Limit = Annotated[int, QueryParameter(ge=1, le=MAX_LIMIT, description="How many 
 Cursor = Annotated[str | None, QueryParameter(description="`next_cursor` of the page before.")]
 Was = Annotated[
     str,
-    msgspec.Meta(max_length=64, description="Its last change as it was seen; if that is over, 409 `stale`."),
+    msgspec.Meta(
+        max_length=64, description="The last change you have seen; 409 `stale` if it changed since."
+    ),
 ]
 
 
 class Refusal(Exception):
-    """A request that may not pass; `app.py` turns it into an answer."""
+    """A request that is refused; `app.py` turns it into a response."""
 
     def __init__(self, code: int, reason: str, detail: str) -> None:
         super().__init__(reason)
@@ -33,63 +37,84 @@ class Refusal(Exception):
 
 
 class InvalidRequest(Refusal):
-    """A request that breaks the contract, with every fault of it."""
+    """A request that breaks the contract, with all of its faults."""
 
     def __init__(self, code: int, faults: tuple[Fault, ...], reason: str = "bad_request") -> None:
-        detail = f"not valid: {listed(faults)}"
+        detail = f"not valid: {faults_text(faults)}"
         super().__init__(code, reason, detail)
         self.answer = Invalid(reason=reason, detail=detail, faults=faults)
 
 
 def json(value: Any, code: int = 200) -> Response[bytes]:
-    """Encoded by msgspec so that stored bytes pass through untouched."""
+    """A JSON response, encoded by msgspec so that stored bytes pass through unchanged."""
     return Response(msgspec.json.encode(value), status_code=code, media_type=MediaType.JSON)
 
 
-def not_ours() -> Refusal:
-    return Refusal(400, "bad_cursor", "this cursor is not one of ours; start again without it")
+def invalid_cursor() -> Refusal:
+    return Refusal(400, "bad_cursor", "this cursor is not valid; start again without it")
 
 
-def sealed(place: bytes) -> str:
-    """A cursor: where a page ended, opaque to whoever carries it."""
-    return base64.urlsafe_b64encode(place).decode().rstrip("=")
+def encode_cursor(position: bytes) -> str:
+    """A cursor: where a page ended, opaque to the client."""
+    return base64.urlsafe_b64encode(position).decode().rstrip("=")
 
 
-def unsealed(cursor: str) -> bytes:
+def decode_cursor(cursor: str) -> bytes:
     try:
         return base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
     except (ValueError, binascii.Error) as error:
-        raise not_ours() from error
+        raise invalid_cursor() from error
 
 
 def make_cursor(sequence_number: int) -> str:
-    return sealed(b"s%d" % sequence_number)
+    return encode_cursor(b"s%d" % sequence_number)
 
 
 def read_cursor(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        plain = unsealed(text).decode()
+        plain = decode_cursor(text).decode()
         number = int(plain[1:])
     except ValueError as error:
-        raise not_ours() from error
+        raise invalid_cursor() from error
     if plain[:1] != "s" or not 0 <= number <= MAX_SEQUENCE:
-        raise not_ours()
+        raise invalid_cursor()
     return number
 
 
 def read_id_cursor(text: str | None, prefix: str) -> str | None:
-    """Of a list in the order of ids that we minted."""
+    """The cursor of a list that is ordered by ids that the gateway minted."""
     if text is None:
         return None
-    found = unsealed(text)
-    if not found.startswith(prefix.encode()) or not found.isascii() or not found.decode().isprintable():
-        raise not_ours()
-    return found.decode()
+    position = decode_cursor(text)
+    is_printable = position.isascii() and position.decode().isprintable()
+    if not position.startswith(prefix.encode()) or not is_printable:
+        raise invalid_cursor()
+    return position.decode()
 
 
 def page(items: list[Any], limit: int, last: int | None) -> dict[str, Any]:
-    """`next_cursor` is null only when there is nothing more: the caller asked for one item too many."""
+    """`next_cursor` is null only when nothing more follows: the caller queries one item more than `limit`."""
     more = len(items) > limit
     return {"items": items[:limit], "next_cursor": make_cursor(last) if more and last is not None else None}
+
+
+def time_of(name: str, text: str) -> int:
+    try:
+        return clock.to_ns(text)
+    except ValueError as error:
+        raise Refusal(400, "bad_time", f"{name}: expected {clock.EXPECTED}") from error
+
+
+AGENT_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,256}").fullmatch
+
+
+Item = TypeVar("Item")
+
+
+class Page(msgspec.Struct, Generic[Item], kw_only=True):
+    """One page of a list: `next_cursor` is null when there is nothing more."""
+
+    items: list[Item]
+    next_cursor: str | None

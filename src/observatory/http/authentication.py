@@ -1,9 +1,9 @@
-"""Who stands at the door: keys, browser cookies, permissions, Host and Origin.
+"""Authentication of HTTP requests: keys, browser cookies, permissions, Host and Origin.
 
-A key is looked up by its public part and compared by hash in constant time. For ingest and open sockets what
-was found is kept for two seconds (forgotten at once when access changes here); the corridor checks again
-under the lock, so a revoked key sends nothing more. Every other request looks anew. Cookies count only for
-same-origin requests.
+A key is looked up by its public part and compared by hash in constant time. For ingest and open sockets the
+result is cached for two seconds (cleared at once when access changes here); the pipeline checks again
+under the lock, so a revoked key sends nothing more. Every other request looks the key up again. Cookies count
+only for same-origin requests.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COOKIE = "observatory"
 VOUCHED = "Vouched"
 CACHE_S = 2.0
 CACHE_SIZE = 4_096
-NOTED_NS = 60 * 1_000_000_000  # how stale the last use of a sign-in may be on record
+NOTED_NS = 60 * 1_000_000_000  # how stale the recorded last use of a sign-in may be
 Headers = Mapping[bytes, bytes]
 
 
@@ -61,30 +61,30 @@ class Auth:
         self._cache: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
         self._hashes: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
         self._vouched: dict[str, tuple[str, bytes]] = {}
-        self._asking: dict[bytes, asyncio.Task[Principal | None]] = {}
+        self._lookups: dict[bytes, asyncio.Task[Principal | None]] = {}
         self._age = 0
-        self.patience_s = settings.header_s  # for the first frame of a socket that shows its key there
+        self.patience_s = settings.header_s  # for the first frame of a socket that sends its key there
         names = {"localhost", settings.host, *settings.allowed_hosts}
         self._named = frozenset(name.lower() for name in names)
         self._hosts = self._named
-        self.shown: Callable[[Principal], None] = lambda who: None  # told of who proved to hold a certificate
+        # Called with a principal that proved a certificate.
+        self.on_certificate: Callable[[Principal], None] = lambda who: None
         self._cookie = cookie_name(settings.are_cookies_secure)
         self._idle_ns = settings.idle_minutes * 60 * 1_000_000_000
-        self._noted: OrderedDict[str, int] = OrderedDict()  # when a sign-in's use was last put on record
-        self.used: Callable[[Principal], None] = lambda who: (
-            None
-        )  # told, now and then, that a sign-in is used
+        self._noted: OrderedDict[str, int] = OrderedDict()  # when a sign-in's use was last recorded
+        # Called now and then while a sign-in is used.
+        self.on_use: Callable[[Principal], None] = lambda who: None
         self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.allowed_origins)
 
     def forget(self) -> None:
-        """Called after every change of access made here."""
+        """Clear the caches; called after every change of access made here."""
         self._cache.clear()
         self._hashes.clear()
-        self._asking.clear()  # whoever comes now waits for no answer of before
+        self._lookups.clear()  # later callers must not wait for an earlier lookup
         self._age += 1
 
     def serve(self, names: Iterable[str]) -> None:
-        """Hosts that our own certificate names: no stranger's page reaches us under one."""
+        """Also accept the hosts that our own certificate names: no foreign page reaches us under one."""
         self._hosts = self._named | {name.lower() for name in names}
 
     async def identify(
@@ -92,16 +92,16 @@ class Auth:
     ) -> Principal | None:
         """The principal of a request by key, else by cookie; None when neither is good.
 
-        `certificate` is what the connection proved; it makes nobody known, it only stays with who is.
+        `certificate` is what the connection proved; it authenticates no caller, it is only attached to one.
         """
-        found = await self._found(headers, may_be_cached)
-        if found is None or certificate is None:
-            return found
-        who = msgspec.structs.replace(found, certificate=certificate)
-        self.shown(who)
+        principal = await self._principal_of(headers, may_be_cached)
+        if principal is None or certificate is None:
+            return principal
+        who = msgspec.structs.replace(principal, certificate=certificate)
+        self.on_certificate(who)
         return who
 
-    async def _found(self, headers: Headers, may_be_cached: bool) -> Principal | None:
+    async def _principal_of(self, headers: Headers, may_be_cached: bool) -> Principal | None:
         bearer = headers.get(b"authorization")
         if bearer is not None:
             scheme, _, text = bearer.decode("latin-1").partition(" ")
@@ -116,32 +116,32 @@ class Auth:
         public = public_id(key)
         return None if public is None else await self._by_hash(public, digest(key), may_be_cached)
 
-    async def _by_hash(self, public: str, wanted: bytes, may_be_cached: bool) -> Principal | None:
+    async def _by_hash(self, public: str, key_hash: bytes, may_be_cached: bool) -> Principal | None:
         if not may_be_cached:
-            return await self._look_up(public, wanted)
-        cached = self._cache.get(wanted)
+            return await self._look_up(public, key_hash)
+        cached = self._cache.get(key_hash)
         if cached is not None and cached[0] > time.monotonic():
             return cached[1]
-        # Once for all who hold it: what is remembered of a key lapses for all its sockets at the same time.
-        asked = self._asking.get(wanted)
-        if asked is None:
-            asked = self._asking[wanted] = asyncio.create_task(self._look_up(public, wanted))
-            asked.add_done_callback(partial(self._answered, wanted))
-        return await asyncio.shield(asked)
+        # One lookup for all its sockets: the cached result of a key expires for all of them at the same time.
+        lookup = self._lookups.get(key_hash)
+        if lookup is None:
+            lookup = self._lookups[key_hash] = asyncio.create_task(self._look_up(public, key_hash))
+            lookup.add_done_callback(partial(self._forget_lookup, key_hash))
+        return await asyncio.shield(lookup)
 
-    def _answered(self, wanted: bytes, asked: asyncio.Task[Principal | None]) -> None:
-        if self._asking.get(wanted) is asked:
-            del self._asking[wanted]
+    def _forget_lookup(self, key_hash: bytes, lookup: asyncio.Task[Principal | None]) -> None:
+        if self._lookups.get(key_hash) is lookup:
+            del self._lookups[key_hash]
 
-    async def _look_up(self, public: str, wanted: bytes) -> Principal | None:
+    async def _look_up(self, public: str, key_hash: bytes) -> Principal | None:
         age = self._age
         found = await self._directory.principal_by_key(public)
-        if found is None or not hmac.compare_digest(found[1], wanted):
-            self._cache.pop(wanted, None)
+        if found is None or not hmac.compare_digest(found[1], key_hash):
+            self._cache.pop(key_hash, None)
             return None
         if age != self._age:  # access changed while this was being looked up
             return found[0]
-        self._keep(wanted, found[0])
+        self._keep(key_hash, found[0])
         return found[0]
 
     def _keep(self, proof: bytes, who: Principal) -> None:
@@ -170,7 +170,7 @@ class Auth:
     def vouched(self, public: str, key_hash: bytes) -> Iterator[bytes]:
         """An Authorization header for a caller who proved to hold this key without sending it.
 
-        Known in this process only, and as long as the block lasts; the key itself is looked at each time it
+        Valid in this process only, and as long as the block lasts; the key itself is checked each time it
         is used, as any other is.
         """
         token = secrets.token_urlsafe(32)
@@ -181,24 +181,24 @@ class Auth:
             del self._vouched[token]
 
     async def by_cookie(self, token: str, may_be_cached: bool = False) -> Principal | None:
-        wanted = digest(token)
-        kept = b"cookie " + wanted  # a key in a cookie opens nothing
-        cached = self._cache.get(kept)
+        key_hash = digest(token)
+        cache_key = b"cookie " + key_hash  # a key in a cookie grants nothing
+        cached = self._cache.get(cache_key)
         if may_be_cached and cached is not None and cached[0] > time.monotonic():
             return cached[1]
         age = self._age
-        row = await self._directory.login_by_token(wanted)
+        row = await self._directory.login_by_token(key_hash)
         found = _principal(row, "cookie")
-        if row is None or found is None or not self.is_unspent(row):
-            self._cache.pop(kept, None)
+        if row is None or found is None or not self.is_login_valid(row):
+            self._cache.pop(cache_key, None)
             return None
         self._note(row, found)
         if age == self._age:
-            self._keep(kept, found)
+            self._keep(cache_key, found)
         return found
 
-    def is_unspent(self, row: dict[str, Any]) -> bool:
-        """Whether neither the hours of a link or sign-in are over, nor it was left alone for too long."""
+    def is_login_valid(self, row: dict[str, Any]) -> bool:
+        """Whether a link or sign-in has neither expired nor been idle for too long."""
         now_ns, idle_ns = time.time_ns(), 0 if row["kind"] == "link" else self._idle_ns
         is_idle = idle_ns and now_ns - self._last_use_ns(row) > idle_ns
         return row["expires_ns"] > now_ns and not is_idle
@@ -208,7 +208,7 @@ class Auth:
         return max(seen_ns, self._noted.get(row["login_id"], 0))
 
     def _note(self, row: dict[str, Any], who: Principal) -> None:
-        """Often enough for the idle limit to hold, no oftener."""
+        """Record a use, as often as the idle limit needs and no more often."""
         now_ns = time.time_ns()
         if now_ns - self._last_use_ns(row) <= min(NOTED_NS, self._idle_ns // 4 or NOTED_NS):
             return
@@ -216,19 +216,19 @@ class Auth:
         self._noted.move_to_end(row["login_id"])
         if len(self._noted) > CACHE_SIZE:
             self._noted.popitem(last=False)
-        self.used(who)
+        self.on_use(who)
 
     async def by_link(self, token: str) -> tuple[Principal, dict[str, Any]] | None:
         row = await self._directory.login_by_token(digest(token))
         principal = _principal(row, "link")
         return (principal, row) if principal is not None and row is not None else None
 
-    def host_is_ours(self, headers: Headers) -> bool:
-        """Against DNS rebinding: a name must be ours; an address cannot be rebound."""
+    def is_host_allowed(self, headers: Headers) -> bool:
+        """Against DNS rebinding: a name must be one of the gateway's; an address cannot be rebound."""
         name = _host_name(headers.get(b"host", b"").decode("latin-1"))
         return name in self._hosts or _is_address(name)
 
-    def origin_is_ours(self, headers: Headers) -> bool:
+    def is_origin_allowed(self, headers: Headers) -> bool:
         """For cookie requests that change something, and for WebSockets: same origin, or one allowed."""
         origin = headers.get(b"origin", b"").decode("latin-1").lower()
         if origin in self._origins:
@@ -253,7 +253,7 @@ def _principal(row: dict[str, Any] | None, kind: str) -> Principal | None:
 
 
 def cookie_name(is_secure: bool) -> str:
-    """Over TLS the prefix keeps a neighbour's host from setting one of ours; no other name counts there."""
+    """Over TLS the prefix keeps a sibling host from setting our cookie; no other name counts there."""
     return f"__Host-{COOKIE}" if is_secure else COOKIE
 
 

@@ -1,6 +1,6 @@
-"""What operators' requests must be, judged in one place before any handler sees them (S1240, S1241).
+"""Validation of operators' request bodies, in one place before any handler sees them (S1240, S1241).
 
-A body is held against the struct its route takes, as a message is against its schema: every fault is named
+A body is checked against the struct its route takes, as a message is against its schema: every fault is named
 with its path and what was expected there, and neither a value nor the name of an unknown member is repeated.
 """
 
@@ -16,17 +16,17 @@ from litestar.handlers import HTTPRouteHandler
 from observatory.http.answers import InvalidRequest, Refusal
 from observatory.http.app_state import Call
 from observatory.pipeline.validation import ROOT, expected, faults_of
-from observatory.protocol.answers import Fault
 from observatory.protocol.document import parse
+from observatory.protocol.responses import Fault
 
 EMPTY = Fault(ROOT, "is missing: send a JSON object")
 UNFIT = "is not what this route takes; see /docs"
-INJECTED = ("request", "house", "data")
+INJECTED = ("request", "app", "data")
 UNREADABLE = "the body is not JSON that every parser reads alike; see /docs"
 
 
 def shape_of(handler: HTTPRouteHandler) -> Any:
-    """What a route's body must be; None where a route reads no JSON body."""
+    """The type of a route's body; None where a route reads no JSON body."""
     field = handler.parsed_fn_signature.parameters.get("data")
     return None if field is None else field.annotation
 
@@ -37,8 +37,8 @@ def _handler(request: Call) -> HTTPRouteHandler:
     return handler
 
 
-async def judge_body(request: Call) -> None:
-    """A command's body is JSON by name, holds no key twice, and is what its route takes."""
+async def validate_body(request: Call) -> None:
+    """Raise unless a command's body is declared as JSON, holds no key twice, and is what its route takes."""
     if request.method not in ("POST", "PUT", "PATCH"):
         return
     shape, body = shape_of(_handler(request)), await request.body()
@@ -58,19 +58,20 @@ async def judge_body(request: Call) -> None:
         raise InvalidRequest(422, faults)
 
 
-def misfit(request: Call, error: ValidationException) -> InvalidRequest:
-    """Parameters that cannot be read. The framework may quote the input: only the names are taken."""
-    told = [extra for extra in error.extra or [] if isinstance(extra, dict)]
+def invalid_parameters(request: Call, error: ValidationException) -> InvalidRequest:
+    """The error for unreadable parameters. The framework may quote the input: only names are used."""
+    extras = [extra for extra in error.extra or [] if isinstance(extra, dict)]
     handler = _handler(request)
-    if any(extra.get("source") == "body" for extra in told):  # it passed `judge_body`: a judge is too mild
+    # Such a body passed `judge_body`, which is too lenient here.
+    if any(extra.get("source") == "body" for extra in extras):
         return InvalidRequest(422, (Fault(ROOT, UNFIT),))
-    named = [str(extra["key"]) for extra in told if extra.get("key")]
+    named = [str(extra["key"]) for extra in extras if extra.get("key")]
     faults = [_unfit(handler, name) for name in named] or list(_missing(request, handler))
     return InvalidRequest(400, tuple(faults) or (Fault(ROOT, UNFIT),))
 
 
 def _parameters(handler: HTTPRouteHandler) -> dict[str, msgspec.structs.FieldInfo]:
-    """By the names they have in a query or a path."""
+    """Parameters by the names they have in a query or a path."""
     given = handler.parsed_fn_signature.parameters
     fields = {field.name: field for field in msgspec.structs.fields(handler.signature_model)}
     return {
@@ -88,7 +89,7 @@ def _unfit(handler: HTTPRouteHandler, name: str) -> Fault:
 
 
 def _missing(request: Call, handler: HTTPRouteHandler) -> Iterator[Fault]:
-    there = {*request.query_params, *request.path_params}
+    present = {*request.query_params, *request.path_params}
     for name, field in _parameters(handler).items():
-        if field.required and name not in there:
+        if field.required and name not in present:
             yield Fault(name, "is missing: this parameter is required")

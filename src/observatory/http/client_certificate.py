@@ -1,8 +1,8 @@
-"""The client's certificate, from the handshake into the request: what uvicorn leaves in the transport.
+"""The client's TLS certificate, passed from the handshake (uvicorn's transport) into the request.
 
-Law: only the handshake says who a connection is. No header of a client counts, whatever its name. The one
-exception is a proxy whose own certificate is pinned (`tls_proxy_certs`): of it, and of nobody else, the
-`Client-Cert` header of RFC 9440 is read; the proxy's own certificate then never counts as an agent's.
+Law: only the handshake identifies a connection. No header of a client counts, whatever its name. The one
+exception is a proxy whose own certificate is pinned (`tls_proxy_certs`): only from such a proxy is the
+`Client-Cert` header of RFC 9440 read, and the proxy's own certificate then never counts as an agent's.
 """
 
 from __future__ import annotations
@@ -16,42 +16,42 @@ from typing import Any, Final
 
 import msgspec
 
-from observatory.protocol.answers import Refused
-from observatory.protocol.certificates import Certificate, NotACertificate, read
+from observatory.protocol.certificates import Certificate, InvalidCertificate, read
+from observatory.protocol.responses import Refused
 
-# Where a request's scope holds it; no name a client can set.
+# Its key in a request's scope; not a name that a client can set.
 CERTIFICATE: Final = "observatory.certificate"
 HEADER: Final = b"client-cert"
-LONGEST: Final = 16_384  # of the header
+MAX_HEADER_BYTES: Final = 16_384
 Scope = MutableMapping[str, Any]
 App = Callable[[Scope, Any, Any], Awaitable[None]]
 log = logging.getLogger("observatory.tls")
 
 
 class BadHeader(ValueError):
-    """A pinned proxy said what cannot be a certificate."""
+    """A pinned proxy sent a header that holds no certificate."""
 
 
-def shown_by(transport: BaseTransport) -> Certificate | None:
-    """What this connection proved in its handshake; None without TLS, or when it showed nothing."""
+def presented_certificate(transport: BaseTransport) -> Certificate | None:
+    """The certificate this connection proved in its handshake; None without TLS or without a certificate."""
     handshake = transport.get_extra_info("ssl_object")
     der = None if handshake is None else handshake.getpeercert(True)
     if not der:
         return None
     try:
         return read(der)
-    except NotACertificate:
-        log.warning("a client's certificate was verified but cannot be read; it counts as none")
+    except InvalidCertificate:
+        log.warning("a client's certificate was verified but cannot be read; it is ignored")
         return None
 
 
-def carrying(app: App, certificate: Certificate, proxies: frozenset[str]) -> App:
-    """The application as a connection with this certificate reaches it."""
+def with_certificate(app: App, certificate: Certificate, proxies: frozenset[str]) -> App:
+    """The application, with this certificate in the scope of every request."""
     is_proxy = certificate.fingerprint in proxies
 
     async def call(scope: Scope, receive: Any, send: Any) -> None:
         try:
-            scope[CERTIFICATE] = forwarded(scope["headers"]) if is_proxy else certificate
+            scope[CERTIFICATE] = forwarded_certificate(scope["headers"]) if is_proxy else certificate
         except BadHeader as fault:
             await _refuse(scope["type"], receive, send, str(fault))
             return
@@ -60,19 +60,25 @@ def carrying(app: App, certificate: Certificate, proxies: frozenset[str]) -> App
     return call
 
 
-def forwarded(headers: list[tuple[bytes, bytes]]) -> Certificate | None:
-    """The client a pinned proxy speaks for; None when it says that there is no certificate."""
-    found = [text for name, text in headers if name == HEADER]
-    if not found:
+def forwarded_certificate(headers: list[tuple[bytes, bytes]]) -> Certificate | None:
+    """The certificate of the client behind a pinned proxy; None when the proxy says that there is none."""
+    values = [text for name, text in headers if name == HEADER]
+    if not values:
         return None
-    [text, *more] = found
-    if more or len(text) > LONGEST or len(text) < 3 or not text.startswith(b":") or not text.endswith(b":"):
+    [text, *more] = values
+    if (
+        more
+        or len(text) > MAX_HEADER_BYTES
+        or len(text) < 3
+        or not text.startswith(b":")
+        or not text.endswith(b":")
+    ):
         raise BadHeader(
             "the proxy must send one Client-Cert header, as RFC 9440 has it: base64 between colons"
         )
     try:
         return read(base64.b64decode(text[1:-1], validate=True))
-    except (binascii.Error, NotACertificate):
+    except (binascii.Error, InvalidCertificate):
         raise BadHeader("the proxy's Client-Cert header holds no certificate that can be read") from None
 
 

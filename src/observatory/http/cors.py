@@ -1,8 +1,8 @@
-"""What a browser of another origin may read: the answers to agents' pages, where `cors_origins` names them.
+"""CORS: which pages of other origins may read responses, as listed in `cors_origins`.
 
 Law (S923): explicit origins only, and never a cookie: without `Access-Control-Allow-Credentials` a browser
-hands such a page nothing that a login cookie opened. A page must hold a key of its own. Whoever is not named
-gets the answers as ever, which its browser keeps from it. Sockets need none of this: their key comes in the
+gives such a page nothing that a login cookie opened. A page must hold a key of its own. Other origins get the
+usual responses, which the browser withholds from the page. Sockets need none of this: their key comes in the
 first frame.
 """
 
@@ -27,40 +27,40 @@ class Cors:
         self._origins = frozenset(origin.lower().rstrip("/").encode() for origin in origins)
 
     def concerns(self, path: str) -> bool:
-        """Whether answers there depend on who asks: each of them tells caches so, whoever it is to."""
+        """Whether responses there depend on the origin: then every one of them says so to caches."""
         return bool(self._origins) and path.startswith(PREFIX)
 
     def origin_of(self, headers: Mapping[bytes, bytes]) -> bytes | None:
-        """The origin to be answered to, if it is one of those named."""
+        """The origin to allow, if it is one of those listed."""
         origin = headers.get(b"origin", b"")
         return origin if origin.lower() in self._origins else None
 
 
-def is_asking(scope: Event, headers: Mapping[bytes, bytes]) -> bool:
-    """The browser's question before the request itself."""
+def is_preflight(scope: Event, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether this is the browser's preflight request."""
     return scope["method"] == "OPTIONS" and b"access-control-request-method" in headers
 
 
-async def permit(origin: bytes, send: Send) -> None:
-    """The answer to that question."""
-    headers = [*_told(origin), *ALLOWED, (b"content-length", b"0")]
+async def answer_preflight(origin: bytes, send: Send) -> None:
+    """Answer a preflight request."""
+    headers = [*_allow_origin(origin), *ALLOWED, (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": 204, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 
 
-def telling(origin: bytes | None, send: Send) -> Send:
-    """Every answer says to whom it may be shown; `Retry-After` too, which an agent obeys."""
+def with_cors_headers(origin: bytes | None, send: Send) -> Send:
+    """Add the CORS headers to every response, and expose `Retry-After`, which agents obey."""
 
-    async def tell(event: Event) -> None:
+    async def send_with_cors(event: Event) -> None:
         if event["type"] == "http.response.start":
-            shown = [VARY]
+            extra = [VARY]
             if origin is not None:
-                shown = [*_told(origin), (b"access-control-expose-headers", b"retry-after")]
-            event = {**event, "headers": [*event.get("headers", ()), *shown]}
+                extra = [*_allow_origin(origin), (b"access-control-expose-headers", b"retry-after")]
+            event = {**event, "headers": [*event.get("headers", ()), *extra]}
         await send(event)
 
-    return tell
+    return send_with_cors
 
 
-def _told(origin: bytes) -> list[tuple[bytes, bytes]]:
+def _allow_origin(origin: bytes) -> list[tuple[bytes, bytes]]:
     return [(b"access-control-allow-origin", origin), VARY]

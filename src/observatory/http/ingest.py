@@ -1,8 +1,8 @@
-"""The agents' door: `POST /v1/messages` (one JSON or NDJSON, gzip or plain) and `WS /v1/ingest`.
+"""Where agents send messages: `POST /v1/messages` (one JSON or NDJSON, gzip or plain) and `WS /v1/ingest`.
 
 Raw ASGI, because the framework costs more than the work. Laws: nothing is acknowledged before it is
-durable; every line is judged by itself and answered in order; a body beyond the limits is dropped
-unread; of what is refused only its hash goes on.
+durable; every line is validated by itself and answered in order; a body beyond the limits is dropped
+unread; of a refused body only its hash is stored.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from typing import Any
 import msgspec
 
 from observatory.errors import GatewayStopped, NotDurable, QueueFull
-from observatory.http.app_state import House
+from observatory.http.app_state import AppState
 from observatory.http.authentication import allows
 from observatory.http.client_certificate import CERTIFICATE
 from observatory.http.limits import SMALL, UNPACKED
 from observatory.http.sockets import Socket
-from observatory.pipeline.interceptor import Limits, NotJson, Violation, intercept
-from observatory.pipeline.state import Arrival, Breach, Principal, Submission, Verdict
-from observatory.protocol.answers import Fault, Refused, Rejected
+from observatory.pipeline.interceptor import MessageLimits, NotJson, SchemaViolation, intercept
+from observatory.pipeline.state import IncomingMessage, Principal, RejectedBody, Submission, SubmissionResult
 from observatory.protocol.certificates import Certificate
 from observatory.protocol.message import Message
 from observatory.protocol.otel import TraceContext, read_context
+from observatory.protocol.responses import Fault, Refused, Rejected
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 JSON, NDJSON = b"application/json", b"application/x-ndjson"
 IN_FLIGHT = 1_000
-STEP = 1 << 20  # unpacked at once, in a thread
+STEP = 1 << 20  # unpacked per step, in a thread
 encode = msgspec.json.Encoder().encode
 
 
 class BodyError(Exception):
-    """The request as a whole cannot be read; carries the answer."""
+    """The request as a whole cannot be read; carries the response."""
 
     def __init__(self, code: int, reason: str, detail: str) -> None:
         super().__init__(reason)
@@ -47,9 +47,9 @@ class BodyError(Exception):
 
 
 class Ingest:
-    def __init__(self, house: House) -> None:
-        self._house = house
-        self._limits = Limits(message_bytes=house.settings.message_bytes, needs_intent=True)
+    def __init__(self, app: AppState) -> None:
+        self._app = app
+        self._limits = MessageLimits(message_bytes=app.settings.message_bytes, needs_intent=True)
 
     async def post(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
@@ -64,7 +64,7 @@ class Ingest:
                 )
             body = await self.body(headers, receive, scope)
             if body is None:
-                return  # the client went away before it had said everything; nothing was taken
+                return  # the client disconnected before the body was complete; nothing was accepted
             if kind == JSON:
                 await self._one(principal, body, send, context_of(headers))
             else:
@@ -78,23 +78,23 @@ class Ingest:
             answer = encode(Refused(reason="stopping", detail=str(stopped)))
             await self._answer(send, 503, answer, [(b"retry-after", b"1")])
         except NotDurable:  # not even the key could be looked up
-            away = "the store cannot be reached now; nothing was taken, send it again"
-            answer = encode(Refused(reason="not_durable", detail=away))
+            detail = "the store cannot be reached now; nothing was accepted, send it again"
+            answer = encode(Refused(reason="not_durable", detail=detail))
             await self._answer(send, 503, answer, [(b"retry-after", b"1")])
 
     async def admit(self, headers: dict[bytes, bytes], shown: Certificate | None) -> Principal:
-        principal = await self._house.auth.identify(headers, certificate=shown)
+        principal = await self._app.auth.identify(headers, certificate=shown)
         if principal is None:
             raise BodyError(401, "unauthorized", "send a valid key as 'Authorization: Bearer obs_…'")
-        if b"authorization" not in headers and not self._house.auth.origin_is_ours(headers):
+        if b"authorization" not in headers and not self._app.auth.is_origin_allowed(headers):
             raise BodyError(403, "foreign_origin", "this page may not act for the signed-in user")
         if not allows(principal, "send"):
             raise BodyError(403, "not_allowed", f"the role {principal.role} may not send messages")
-        self._house.violators.admit(principal.key_id)
+        self._app.violators.admit(principal.key_id)
         return principal
 
     async def body(self, headers: dict[bytes, bytes], receive: Receive, scope: Scope) -> bytes | None:
-        limit = self._house.settings.request_bytes
+        limit = self._app.settings.request_bytes
         declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > limit:
             raise BodyError(413, "too_large", f"a request may have {limit} bytes at most")
@@ -118,21 +118,21 @@ class Ingest:
         return body if encoding == b"identity" else await self._unpacked(body, limit, scope)
 
     async def _unpacked(self, packed: bytes, limit: int, scope: Scope) -> bytes:
-        """What gzip says, at most `limit` and no more than there is room for; the large ones in a thread."""
+        """The unpacked body, within `limit` and the memory budget; large ones in a thread."""
         unpack, parts, size = zlib.decompressobj(31), list[bytes](), 0
         scope[UNPACKED] = 0
         try:
             while packed and not unpack.eof:
-                most = min(STEP if size else SMALL, limit + 1 - size)
+                max_length = min(STEP if size else SMALL, limit + 1 - size)
                 if size or len(packed) > SMALL:
-                    part = await asyncio.to_thread(unpack.decompress, packed, most)
+                    part = await asyncio.to_thread(unpack.decompress, packed, max_length)
                 else:
-                    part = unpack.decompress(packed, most)
+                    part = unpack.decompress(packed, max_length)
                 size += len(part)
                 if size > limit:
-                    told = f"a request may have {limit} bytes at most (after gunzip)"
-                    raise BodyError(413, "too_large", told)
-                self._house.bounds.take(len(part), size)
+                    detail = f"a request may have {limit} bytes at most (after gunzip)"
+                    raise BodyError(413, "too_large", detail)
+                self._app.bounds.take(len(part), size)
                 scope[UNPACKED] = size
                 parts.append(part)
                 packed = unpack.unconsumed_tail
@@ -141,25 +141,25 @@ class Ingest:
         except zlib.error as error:
             raise BodyError(400, "not_gzip", "the body is not valid gzip") from error
         if not unpack.eof or unpack.unused_data:
-            # What lies past the first member would be dropped unread, and yet seem accepted.
+            # Data past the first member would be dropped unread, and yet seem accepted.
             raise BodyError(400, "not_gzip", "the gzip body is cut short, or holds more than one member")
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def judge(
         self, principal: Principal, now_ns: int, context: TraceContext | None, raw: bytes
-    ) -> Submission | Verdict:
-        """One body at the boundary: what goes on to the corridor, or the answer when nothing does.
+    ) -> Submission | SubmissionResult:
+        """Validate one body: the submission for the pipeline, or the verdict when it goes no further.
 
-        Runs in the lane's thread and is pure; `now_ns` is when the request had come in.
+        Runs in the lane's thread and is pure; `now_ns` is when the request was received.
         """
         found = intercept(raw, self._limits)
         if isinstance(found, Message):
-            return Arrival(found, principal, now_ns, len(raw), context=context)
-        if isinstance(found, Violation):
+            return IncomingMessage(found, principal, now_ns, len(raw), context=context)
+        if isinstance(found, SchemaViolation):
             answer = Rejected(
                 reason="schema_violation", faults=found.faults, raw_payload_hash=found.raw_payload_hash
             )
-            return Breach(
+            return RejectedBody(
                 principal=principal,
                 received_ns=now_ns,
                 # A bound key answers for its own agent, whatever a broken body claims.
@@ -171,7 +171,7 @@ class Ingest:
             )
         if isinstance(found, NotJson):
             fault = Fault(path="", problem="the body is not JSON in UTF-8")
-            return Breach(
+            return RejectedBody(
                 principal=principal,
                 received_ns=now_ns,
                 agent_id=principal.agent_id,
@@ -182,17 +182,17 @@ class Ingest:
                 code=400,
             )
         fault = Fault(path="", problem=f"a message may have {found.limit} bytes at most")
-        return Verdict(413, Rejected(reason="too_large", faults=(fault,)))
+        return SubmissionResult(413, Rejected(reason="too_large", faults=(fault,)))
 
     def _hand_in(
         self, principal: Principal, bodies: Sequence[bytes], context: TraceContext | None = None
-    ) -> asyncio.Future[list[Verdict]]:
-        judge = partial(self.judge, principal, self._house.clock(), context)
-        return self._house.committer.enqueue_bodies(principal.tenant_id, bodies, judge)
+    ) -> asyncio.Future[list[SubmissionResult]]:
+        judge = partial(self.judge, principal, self._app.clock(), context)
+        return self._app.committer.enqueue_bodies(principal.tenant_id, bodies, judge)
 
     async def _one(self, principal: Principal, body: bytes, send: Send, context: TraceContext | None) -> None:
         verdicts = await self._hand_in(principal, [body], context)
-        self._house.violators.note(principal.key_id, verdicts)
+        self._app.violators.note(principal.key_id, verdicts)
         verdict = verdicts[0]
         extra = [(b"retry-after", b"1")] if verdict.code == 503 else None
         await self._answer(send, verdict.code, encode(verdict.answer), extra)
@@ -200,7 +200,7 @@ class Ingest:
     async def _many(
         self, principal: Principal, body: bytes, send: Send, context: TraceContext | None
     ) -> None:
-        limit = self._house.settings.batch_lines
+        limit = self._app.settings.batch_lines
         if body.count(b"\n") > limit:  # counted first: a list of lines can be ten times the body
             raise BodyError(413, "too_many_lines", f"a request may have {limit} lines at most")
         lines = body.split(b"\n")
@@ -211,21 +211,21 @@ class Ingest:
         if not lines:
             raise BodyError(400, "empty", "the body holds no line")
         verdicts = await self._hand_in(principal, lines, context)
-        self._house.violators.note(principal.key_id, verdicts)
+        self._app.violators.note(principal.key_id, verdicts)
         await self._answer_lines(send, verdicts)
 
-    async def _answer_lines(self, send: Send, verdicts: list[Verdict]) -> None:
+    async def _answer_lines(self, send: Send, verdicts: list[SubmissionResult]) -> None:
         if all(verdict.code == 503 for verdict in verdicts):
             return await self._answer(send, 503, encode(verdicts[0].answer), [(b"retry-after", b"1")])
         for code, times in Counter([verdict.code for verdict in verdicts]).items():
-            self._house.doors.count(code, times)
+            self._app.request_metrics.count(code, times)
         body = b"\n".join([line_of(verdict) for verdict in verdicts]) + b"\n"
         return await self._send(send, 200, body, NDJSON, [])
 
     async def _answer(
         self, send: Send, code: int, body: bytes, extra: list[tuple[bytes, bytes]] | None = None
     ) -> None:
-        self._house.doors.count(code)
+        self._app.request_metrics.count(code)
         headers = list(extra or [])
         if code == 401:
             headers.append((b"www-authenticate", b"Bearer"))
@@ -239,13 +239,13 @@ class Ingest:
         await send({"type": "http.response.body", "body": body})
 
     async def socket(self, socket: Socket) -> None:
-        """One message a frame, `{id, message}`; acks carry the client's id, in the order of the frames."""
-        principal = await socket.authenticate(self._house.auth)
+        """Read one message per frame, `{id, message}`; acks carry the client's id, in frame order."""
+        principal = await socket.authenticate(self._app.auth)
         if principal is None or not allows(principal, "send"):
             await socket.close(4401 if principal is None else 4403, "a key that may send messages is needed")
             return
-        pending: asyncio.Queue[tuple[Any, Verdict | Awaitable[list[Verdict]]] | None] = asyncio.Queue(
-            IN_FLIGHT
+        pending: asyncio.Queue[tuple[Any, SubmissionResult | Awaitable[list[SubmissionResult]]] | None] = (
+            asyncio.Queue(IN_FLIGHT)
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(self._acknowledge(socket, principal, pending))
@@ -253,49 +253,51 @@ class Ingest:
                 await pending.put(self._frame(principal, frame))
             await pending.put(None)
 
-    def _frame(self, principal: Principal, frame: bytes) -> tuple[Any, Verdict | Awaitable[list[Verdict]]]:
+    def _frame(
+        self, principal: Principal, frame: bytes
+    ) -> tuple[Any, SubmissionResult | Awaitable[list[SubmissionResult]]]:
         try:
-            envelope = msgspec.json.decode(frame, type=Frame)
+            envelope = msgspec.json.decode(frame, type=IngestFrame)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             fault = Fault(path="", problem="a frame is a JSON object {id, message}")
-            return None, Verdict(400, Rejected(reason="not_a_frame", faults=(fault,)))
+            return None, SubmissionResult(400, Rejected(reason="not_a_frame", faults=(fault,)))
         try:
-            self._house.violators.admit(principal.key_id)
+            self._app.violators.admit(principal.key_id)
             return envelope.id, self._hand_in(principal, [bytes(envelope.message)])
         except QueueFull as full:
-            return envelope.id, Verdict(429, Refused(reason=full.reason, detail=str(full)))
+            return envelope.id, SubmissionResult(429, Refused(reason=full.reason, detail=str(full)))
         except GatewayStopped as stopped:
-            return envelope.id, Verdict(503, Refused(reason="stopping", detail=str(stopped)))
+            return envelope.id, SubmissionResult(503, Refused(reason="stopping", detail=str(stopped)))
 
     async def _acknowledge(
         self,
         socket: Socket,
         principal: Principal,
-        pending: asyncio.Queue[tuple[Any, Verdict | Awaitable[list[Verdict]]] | None],
+        pending: asyncio.Queue[tuple[Any, SubmissionResult | Awaitable[list[SubmissionResult]]] | None],
     ) -> None:
         while (entry := await pending.get()) is not None:
             ident, outcome = entry
-            verdict = outcome if isinstance(outcome, Verdict) else (await outcome)[0]
-            self._house.doors.count(verdict.code)
-            self._house.violators.note(principal.key_id, [verdict])
+            verdict = outcome if isinstance(outcome, SubmissionResult) else (await outcome)[0]
+            self._app.request_metrics.count(verdict.code)
+            self._app.violators.note(principal.key_id, [verdict])
             await socket.send(b'{"id":' + encode(ident) + b"," + line_of(verdict)[1:])
 
 
 def context_of(headers: dict[bytes, bytes]) -> TraceContext | None:
-    """The caller's trace, if it says so as W3C wants it said; of all messages of the request."""
+    """The caller's W3C trace context, if it is valid; it applies to all messages of the request."""
     parent = headers.get(b"traceparent")
     if parent is None:
         return None
     return read_context(parent.decode("latin-1"), headers.get(b"tracestate", b"").decode("latin-1"))
 
 
-class Frame(msgspec.Struct):
+class IngestFrame(msgspec.Struct):
     id: str | int
     message: msgspec.Raw
 
 
-def line_of(verdict: Verdict) -> bytes:
-    """The single answer plus `code`."""
+def line_of(verdict: SubmissionResult) -> bytes:
+    """The answer to one message plus `code`."""
     return _opening(verdict.code) + encode(verdict.answer)[1:]
 
 

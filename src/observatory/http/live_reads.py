@@ -1,12 +1,12 @@
-"""What sources of folded topics ask of the store beside what every door asks."""
+"""The store reads that only the folded live topics need."""
 
 from __future__ import annotations
 
-from observatory.http.app_state import House
-from observatory.runtime.live_rows import Touches
+from observatory.derived.live_rows import LiveRowReads
+from observatory.http.app_state import AppState
 
 
-def touches(house: House) -> Touches:
-    store = house.store
-    assert isinstance(store, Touches)  # a promise of every store
+def touches(app: AppState) -> LiveRowReads:
+    store = app.store
+    assert isinstance(store, LiveRowReads)  # a promise of every store
     return store

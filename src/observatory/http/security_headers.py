@@ -1,7 +1,7 @@
-"""The headers that guard a browser, on every answer of every door (S1006, S1007).
+"""Security headers for browsers, on every response of every endpoint (S1006, S1007).
 
-What is the same on all of them is written with the status line (`http_protocol.py`); what depends on the
-answer, its policy and how long it may be kept, is added as it passes (`doors.py`).
+Constant headers are written with the status line (`http_protocol.py`); those that depend on the response, its
+policy and how long it may be cached, are added as it is sent (`metrics_of_requests.py`).
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ CSP: Final = (b"content-security-policy", POLICY.encode())
 
 
 def missing(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Kept by nobody unless its door says so; and what is not JSON loads nothing but from here (S1007)."""
-    is_kept = is_safe = False
+    """Headers to add: `no-store` unless the endpoint caches; a CSP unless it is JSON (S1007)."""
+    has_cache_control = has_policy = False
     for name, text in headers:
         if name == b"content-type":
-            is_safe = is_safe or text.startswith(b"application/json")
+            has_policy = has_policy or text.startswith(b"application/json")
         elif name == b"cache-control":
-            is_kept = True
+            has_cache_control = True
         elif name == b"content-security-policy":
-            is_safe = True
-    if is_safe:
-        return [] if is_kept else NO_STORE
-    return [CSP] if is_kept else [*NO_STORE, CSP]
+            has_policy = True
+    if has_policy:
+        return [] if has_cache_control else NO_STORE
+    return [CSP] if has_cache_control else [*NO_STORE, CSP]

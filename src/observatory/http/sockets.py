@@ -1,4 +1,4 @@
-"""WebSockets over raw ASGI: accept, authenticate, receive frames, send frames. Both socket doors use it."""
+"""WebSockets over raw ASGI: accept, authenticate, receive frames, send frames. For all socket endpoints."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from observatory.pipeline.state import Principal
 from observatory.protocol.certificates import Certificate
 
 Event = MutableMapping[str, Any]
-# What the server puts at the end of a socket's frames when the gateway stops.
+# The last event of a socket when the gateway stops.
 GOODBYE: Event = {"type": "websocket.disconnect", "code": 1001, "is_ours": True}
-# Where a scope holds what is called once it is known who speaks.
+# Scope key of the callback for when the client is authenticated.
 KNOWN = "observatory.known"
 STOPPING = "the gateway is stopping; connect again"
 
 
-class Opening(msgspec.Struct):
-    """The first frame of a client that can set no header: `{op: "auth", key}`."""
+class AuthFrame(msgspec.Struct):
+    """The first frame of a client that cannot set headers: `{op: "auth", key}`."""
 
     op: str
     key: str = ""
@@ -43,7 +43,7 @@ class Socket:
         self._shown: Certificate | None = scope.get(CERTIFICATE)
         self._known: Callable[[], None] = scope.get(KNOWN, lambda: None)
         self.closed = False
-        self.leaving = False  # nothing more is heard, but what was is still answered
+        self.leaving = False  # nothing more is read, but what was read is still answered
 
     async def authenticate(self, auth: Auth) -> Principal | None:
         """Bearer header, login cookie (own origin only), or a first frame with the key. Never the URL."""
@@ -57,7 +57,7 @@ class Socket:
         await self._send({"type": "websocket.accept"})
         if b"authorization" in self.headers:
             return await auth.identify(self.headers, certificate=self._shown)
-        if b"cookie" in self.headers and auth.origin_is_ours(self.headers):
+        if b"cookie" in self.headers and auth.is_origin_allowed(self.headers):
             principal = await auth.identify(self.headers, certificate=self._shown)
             if principal is not None:
                 return principal
@@ -69,11 +69,11 @@ class Socket:
         if first is None:
             return None
         try:
-            opening = msgspec.json.decode(first, type=Opening)
+            auth_frame = msgspec.json.decode(first, type=AuthFrame)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
-        self._proof = {b"authorization": b"Bearer " + opening.key.encode()}
-        if opening.op != "auth":
+        self._proof = {b"authorization": b"Bearer " + auth_frame.key.encode()}
+        if auth_frame.op != "auth":
             return None
         return await auth.identify(self._proof, certificate=self._shown)
 
@@ -83,11 +83,11 @@ class Socket:
         await self._send({"type": "websocket.accept"})
         await self.close(code, reason)
 
-    async def is_still_welcome(self, auth: Auth, is_doubtful: bool = False) -> bool:
-        """Asked again before a long-lived reader is told more: its key may have been revoked (S52).
+    async def is_still_authorized(self, auth: Auth, is_doubtful: bool = False) -> bool:
+        """Whether the key is still valid; checked before a long-lived reader gets more (S52).
 
-        Once access is seen to have changed, what is remembered here does not count: another gateway changed
-        it, perhaps (S847).
+        Once access is seen to have changed, the cache here does not count: perhaps another gateway changed
+        it (S847).
         """
         return await auth.identify(self._proof, may_be_cached=not is_doubtful) is not None
 
@@ -105,17 +105,17 @@ class Socket:
 
     async def send(self, frame: bytes) -> None:
         if not self.closed:
-            await self._tell({"type": "websocket.send", "text": frame.decode()})
+            await self._send_event({"type": "websocket.send", "text": frame.decode()})
 
     async def close(self, code: int, reason: str) -> None:
         if not self.closed:
             if self.leaving:
                 code, reason = 1001, STOPPING
-            await self._tell({"type": "websocket.close", "code": code, "reason": reason})
+            await self._send_event({"type": "websocket.close", "code": code, "reason": reason})
             self.closed = True
 
-    async def _tell(self, event: Event) -> None:
-        """ASGI raises OSError once the other side is gone: that is its right, and no failure of ours."""
+    async def _send_event(self, event: Event) -> None:
+        """ASGI raises OSError once the client has disconnected: that is no failure."""
         try:
             await self._send(event)
         except OSError:

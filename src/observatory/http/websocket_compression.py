@@ -1,7 +1,7 @@
-"""Compression of WebSocket frames (RFC 7692): what many readers are told is compressed once for all of them.
+"""Compression of WebSocket frames (RFC 7692): a frame for many readers is compressed once for all of them.
 
-Law: no frame leans on the one before (`server_no_context_takeover`), so equal frames are equal bytes. Twenty
-readers of one topic used to cost twenty compressions, most of what the event loop did. A middling level:
+Law: no frame depends on the one before (`server_no_context_takeover`), so equal frames are equal bytes.
+Twenty readers of one topic used to cost twenty compressions, most of what the event loop did. A medium level:
 records repeat their names so often that the best one saves three hundredths for twice the work, while the
 fastest costs a fifth more bytes of the shorter frames.
 Small frames, acknowledgements above all, go as they are: there is nothing in them to repeat.
@@ -18,22 +18,22 @@ from websockets.frames import Frame, Opcode
 from websockets.typing import ExtensionParameter
 
 SMALL = 1_024
-SHARED = 4_194_304  # longer ones are seldom told to two, and would stay in memory
-KEPT = 8  # topics that many read, and a turn or two of each
+SHARED = 4_194_304  # longer ones seldom have two readers, and would stay in memory
+CACHED_FRAMES = 8  # enough for topics with many readers, and a frame or two of each
 LEVEL = 4
-LEAST_BITS = 9  # zlib packs nothing into a smaller window; whoever asks for one gets frames as they are
+MIN_BITS = 9  # zlib supports no smaller window; a client that asks for one gets plain frames
 
 
 class SharedDeflate(PerMessageDeflate):
-    """Reads as its parent does; speaks in whole frames."""
+    """Reads as its parent does; compresses only whole frames."""
 
     def encode(self, frame: Frame) -> Frame:
         bits = self.local_max_window_bits
         is_whole = frame.fin and frame.opcode in (Opcode.TEXT, Opcode.BINARY)
-        if not is_whole or len(frame.data) < SMALL or bits < LEAST_BITS:
+        if not is_whole or len(frame.data) < SMALL or bits < MIN_BITS:
             return frame
         data = bytes(frame.data)
-        made = _remembered(data, bits) if len(data) <= SHARED else deflated(data, bits)
+        made = _deflated_once(data, bits) if len(data) <= SHARED else deflated(data, bits)
         return Frame(frame.opcode, made, rsv1=True)
 
 
@@ -60,4 +60,4 @@ def deflated(data: bytes, bits: int) -> bytes:
     return (packing.compress(data) + packing.flush(zlib.Z_SYNC_FLUSH))[:-4]
 
 
-_remembered = lru_cache(KEPT)(deflated)
+_deflated_once = lru_cache(CACHED_FRAMES)(deflated)

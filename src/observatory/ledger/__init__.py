@@ -1,4 +1,4 @@
-"""The ledger: pure mathematics over mappings and bytes, no clock, no disk, no network.
+"""The ledger: hash chain, Merkle log and verifier. Pure functions; no clock, disk or network.
 
-Nothing is imported here on purpose: `ledger.verify` must be loadable without any of the writer's code.
+Deliberately imports nothing: `ledger.verify` must be loadable without any of the writer's code.
 """

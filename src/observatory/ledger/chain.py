@@ -1,10 +1,10 @@
 """The tenant's hash chain: each audit event carries the hash of the one before (R450-R460).
 
-`compute_event_hash` is the seed's function byte for byte; a test holds it against the literal one. `link`
-stands on the path of every message and gets the same bytes faster: it turns an event into what is stored,
-the exact RFC 8785 record, its hash and the leaf of the tenant's log (ruling 34). It refuses, with ValueError,
-whatever the independent verifier would later refuse, so that no unverifiable row is ever written.
-This module keeps no state: the head comes in and the new head goes out.
+`compute_event_hash` is the seed's function byte for byte; a test compares it with the literal one. `link` is
+called for every message and computes the same bytes faster: it turns an event into what is stored, the exact
+RFC 8785 record, its hash and the leaf of the tenant's log (ruling 34). It refuses, with ValueError, whatever
+the independent verifier would later refuse, so that no unverifiable row is ever written. This module keeps no
+state: functions take the head and return the new head.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,21 +22,21 @@ GENESIS_HASH: Final = sha256_text(b"agentvault_genesis_v1")
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Head(msgspec.Struct, frozen=True):
-    """Where a tenant's chain ends: the last number given and its hash."""
+class ChainHead(msgspec.Struct, frozen=True):
+    """The end of a tenant's chain: the last sequence number and its hash."""
 
     sequence_number: int
     event_hash: str
 
     @staticmethod
-    def genesis() -> "Head":
-        return Head(0, GENESIS_HASH)
+    def genesis() -> "ChainHead":
+        return ChainHead(0, GENESIS_HASH)
 
 
 class Linked(msgspec.Struct, frozen=True):
     """One event ready to be written: every member is derived from the head, the tenant and the event."""
 
-    head: Head
+    head: ChainHead
     event_hash: str
     record: bytes
     record_hash: bytes
@@ -44,7 +44,7 @@ class Linked(msgspec.Struct, frozen=True):
 
 
 class _Hashed(msgspec.Struct, frozen=True, gc=False):
-    """What the seed's hash covers, in the order its form sorts it."""
+    """The members the seed's hash covers, in their canonical order."""
 
     body: msgspec.Raw
     previous_hash: str
@@ -77,7 +77,7 @@ def _seed_bytes(event: Mapping[str, Any], previous_hash: str, sequence_number: o
     )
 
 
-def _checked_seed_bytes(event: Mapping[str, Any], body: bytes, head: Head) -> bytes:
+def _checked_seed_bytes(event: Mapping[str, Any], body: bytes, head: ChainHead) -> bytes:
     """`_seed_bytes` of an event that passed `check_subset` and whose body is already encoded."""
     participants = event["attributes"].get
     number = head.sequence_number + 1
@@ -99,13 +99,13 @@ def _checked_seed_bytes(event: Mapping[str, Any], body: bytes, head: Head) -> by
     return _seed_bytes(event, head.event_hash, number)
 
 
-def link(head: Head, event: Mapping[str, Any], tenant_id: str) -> Linked:
-    """Put an event, still without `hash_chain`, after `head`.
+def link(head: ChainHead, event: Mapping[str, Any], tenant_id: str) -> Linked:
+    """Append an event, still without `hash_chain`, after `head`.
 
-    `resource` may be `msgspec.Raw` holding its RFC 8785 bytes. ValueError for what could not be verified.
+    `resource` may be `msgspec.Raw` with its RFC 8785 bytes. ValueError for what could not be verified.
     """
     if "hash_chain" in event:
-        raise ValueError("hash_chain is given by the ledger, not by the event")
+        raise ValueError("hash_chain is set by the ledger, not by the event")
     resource = event["resource"]
     check_resource(resource, tenant_id)
     whole = {**event, "resource": None}
@@ -125,7 +125,7 @@ def link(head: Head, event: Mapping[str, Any], tenant_id: str) -> Linked:
 
 
 def link_text(
-    head: Head,
+    head: ChainHead,
     tenant_id: str,
     attributes_and_id: str,
     body: str,
@@ -138,8 +138,8 @@ def link_text(
 ) -> Linked | None:
     """`link` of an event that is already text; None when it is not plain, then `link` must do it.
 
-    For the path of every message: the caller answers for it that each part is RFC 8785 text of the members
-    its name tells, in their order, that `check_resource` passed, and that the last three need no quoting.
+    The fast path of every message: the caller guarantees that each part is the RFC 8785 text of the members
+    in its name, in that order, that `check_resource` passed, and that the last three need no quoting.
     """
     sequence_number, before = head.sequence_number + 1, head.event_hash
     hashed = (
@@ -161,19 +161,19 @@ def link_text(
 def _linked(sequence_number: int, event_hash: str, record: bytes, tenant_id: str) -> Linked:
     digest = sha256(record).digest()
     leaf = leaf_data(tenant_id, sequence_number, event_hash, "sha256:" + digest.hex())
-    return Linked(Head(sequence_number, event_hash), event_hash, record, digest, leaf_hash(leaf))
+    return Linked(ChainHead(sequence_number, event_hash), event_hash, record, digest, leaf_hash(leaf))
 
 
 def check_resource(resource: object, tenant_id: str) -> None:
     """ValueError for a resource that could not be verified, or of another tenant."""
     if type(resource) is msgspec.Raw:
-        # A deployment has a handful of resources: each is checked once, then found by its bytes.
+        # A deployment has few resources: each is checked once, then cached by its bytes.
         named = _tenant_of_encoded(bytes(resource))
     else:
         check_subset((resource,))
         named = resource.get("av.tenant.id") if isinstance(resource, Mapping) else None
     if named != tenant_id:
-        raise ValueError("resource av.tenant.id is not the tenant whose chain this is")
+        raise ValueError("resource av.tenant.id is not the tenant of this chain")
 
 
 @lru_cache(maxsize=1024)
@@ -184,14 +184,17 @@ def _tenant_of_encoded(resource: bytes) -> object:
     return decoded.get("av.tenant.id")
 
 
-def verify_chain(events: Sequence[Mapping[str, Any]], start: Head | None = None) -> tuple[bool, int | None]:
-    """(True, None), or (False, index of the first break). Starts after any head and demands density."""
-    head = start or Head.genesis()
+def verify_chain(
+    events: Sequence[Mapping[str, Any]], start: ChainHead | None = None
+) -> tuple[bool, int | None]:
+    """(True, None), or (False, index of the first break). Starts after any head and requires consecutive
+    numbers."""
+    head = start or ChainHead.genesis()
     for index, event in enumerate(events):
         chain = event["hash_chain"]
         if chain["previous_hash"] != head.event_hash or chain["sequence_number"] != head.sequence_number + 1:
             return (False, index)
         if chain["event_hash"] != compute_event_hash(event, head.event_hash):
             return (False, index)
-        head = Head(chain["sequence_number"], chain["event_hash"])
+        head = ChainHead(chain["sequence_number"], chain["event_hash"])
     return (True, None)

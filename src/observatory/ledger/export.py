@@ -1,9 +1,9 @@
-"""The file form of a trail: one JSON line per audit event, and a manifest that says what must be there.
+"""The export file format of a trail: one JSON line per audit event, and a manifest of the contents.
 
-Pure: bytes in, structs out. A record and a message travel as JSON text, which brings back their exact
-bytes (both are valid UTF-8; anything else travels as base64). The manifest holds the digest of the data
-file, the counts and the ends of the chain, so that a shortened or exchanged file is seen before anything
-of it is used. It proves nothing by itself: `verify` walks the lines, the manifest only says which.
+Pure: takes bytes, returns structs. Records and messages are stored as JSON text, which preserves their exact
+bytes (both are valid UTF-8; anything else is stored as base64). The manifest has the digest of the data file,
+the counts and the ends of the chain, so that a truncated or replaced file is detected before it is used. It
+proves nothing by itself: `verify` checks the lines, the manifest only says which there must be.
 """
 
 from base64 import b64decode, b64encode
@@ -17,15 +17,15 @@ from observatory.errors import ObservatoryError
 
 FORMAT: Final = "observatory-export/1"
 MANIFEST: Final = ".manifest.json"
-HEAD: Final = b'{"manifest":'  # no line of an event begins like this
+HEAD: Final = b'{"manifest":'  # no event line starts with this
 
 
 class ExportUnusable(ObservatoryError):
-    """The export is not what its manifest says; the sentence names the first difference."""
+    """The export differs from its manifest; the message names the first difference."""
 
 
-class Archived(msgspec.Struct, frozen=True, kw_only=True):
-    """A message beside its event. `raw` is None when payloads were left out or shredded."""
+class ExportedMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """The message of an event. `raw` is None when payloads were omitted or shredded."""
 
     message_id: str
     session_id: str
@@ -39,27 +39,28 @@ class Archived(msgspec.Struct, frozen=True, kw_only=True):
     shredded_by: int | None = None
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ExportEntry(msgspec.Struct, frozen=True):
     """One audit event as stored, and the message it archived, if any."""
 
     sequence_number: int
     record: bytes
     leaf_hash: bytes | None
-    message: Archived | None = None
-    # Of an event that tells of a rewrite: the new content.
+    message: ExportedMessage | None = None
+    # For the event of a rewrite: the new content.
     rewritten: bytes | None = None
-    # Of an event that tells of a thought: its content as it was hashed; of a session's start: the intent;
-    # nothing (b"") of what was shredded.
+    # For the event of a thought: its content as hashed; of a session's start: the intent; b"" when it was
+    # shredded.
     words: bytes | None = None
 
 
-class End(msgspec.Struct, frozen=True):
+class ChainEnd(msgspec.Struct, frozen=True):
     sequence_number: int
     event_hash: str
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """`after_hash` is what the first event must be linked to; `head` is where the chain stood at export."""
+class ExportManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """`after_hash` is the hash the first event must be linked to; `head` is the end of the chain at
+    export."""
 
     format: str
     tenant_id: str
@@ -75,10 +76,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     after_hash: str
     first_hash: str | None
     last_hash: str | None
-    head: End
+    head: ChainEnd
     created_at: str
     tool: str
-    # The log's newest checkpoint when it was made, and the keys that sign it, as their owner tells them.
+    # The log's newest checkpoint at export, and the keys that sign it, as reported by the log.
     checkpoint: str | None = None
     vkeys: tuple[str, ...] = ()
 
@@ -120,8 +121,8 @@ _line = msgspec.json.Decoder(_Line).decode
 _record = msgspec.json.Decoder(_Record).decode
 
 
-def bare(page: list[Entry]) -> list[Entry]:
-    """Without the messages' bytes, what people put in their place, and the words of thoughts."""
+def without_payloads(page: list[ExportEntry]) -> list[ExportEntry]:
+    """The entries without messages' bytes, rewritten contents and the text of thoughts."""
     replace = msgspec.structs.replace
     return [
         replace(entry, rewritten=None, words=None)
@@ -131,10 +132,10 @@ def bare(page: list[Entry]) -> list[Entry]:
     ]
 
 
-def line_of(entry: Entry) -> bytes:
+def line_of(entry: ExportEntry) -> bytes:
     """One line without its newline."""
     leaf = None if entry.leaf_hash is None else entry.leaf_hash.hex()
-    message = None if entry.message is None else _outward(entry.message)
+    message = None if entry.message is None else _to_wire(entry.message)
     line = _Line(
         sequence_number=entry.sequence_number,
         record=entry.record.decode("utf-8"),
@@ -142,57 +143,57 @@ def line_of(entry: Entry) -> bytes:
         message=message,
     )
     if entry.rewritten is not None:
-        line.rewritten = entry.rewritten.decode("utf-8")  # ours: always UTF-8
+        line.rewritten = entry.rewritten.decode("utf-8")  # written by the gateway: always UTF-8
     if entry.words is not None:
         line.words = entry.words.decode("utf-8")
     return _encode(line)
 
 
-def _outward(archived: Archived) -> _Message:
+def _to_wire(archived: ExportedMessage) -> _Message:
     raw = raw_base64 = None
     if archived.raw is not None:
         try:
             raw = archived.raw.decode("utf-8")
         except UnicodeDecodeError:
             raw_base64 = b64encode(archived.raw).decode("ascii")
-    told = {name: getattr(archived, name) for name in Archived.__struct_fields__ if name != "raw"}
-    return _Message(**told, raw=raw, raw_base64=raw_base64)
+    members = {name: getattr(archived, name) for name in ExportedMessage.__struct_fields__ if name != "raw"}
+    return _Message(**members, raw=raw, raw_base64=raw_base64)
 
 
-def entry_of(line: bytes, number: int) -> Entry:
-    """The entry of a line; `number` is only for the sentence."""
+def entry_of(line: bytes, number: int) -> ExportEntry:
+    """The entry of a line; `number` is used only for the error message."""
     try:
-        found = _line(line)
-        leaf = None if found.leaf_hash is None else bytes.fromhex(found.leaf_hash)
-        message = None if found.message is None else _inward(found.message)
-        rewritten = found.rewritten.encode("utf-8") if isinstance(found.rewritten, str) else None
-        words = found.words.encode("utf-8") if isinstance(found.words, str) else None
-        return Entry(found.sequence_number, found.record.encode("utf-8"), leaf, message, rewritten, words)
+        decoded = _line(line)
+        leaf = None if decoded.leaf_hash is None else bytes.fromhex(decoded.leaf_hash)
+        message = None if decoded.message is None else _from_wire(decoded.message)
+        rewritten = decoded.rewritten.encode("utf-8") if isinstance(decoded.rewritten, str) else None
+        words = decoded.words.encode("utf-8") if isinstance(decoded.words, str) else None
+        return ExportEntry(
+            decoded.sequence_number, decoded.record.encode("utf-8"), leaf, message, rewritten, words
+        )
     except (msgspec.MsgspecError, NotBase64, ValueError):
         raise ExportUnusable(f"line {number} of the export is not an event; export again") from None
 
 
-def _inward(message: _Message) -> Archived:
+def _from_wire(message: _Message) -> ExportedMessage:
     raw = None if message.raw is None else message.raw.encode("utf-8")
     if message.raw_base64 is not None:
         raw = b64decode(message.raw_base64, validate=True)
-    told = {name: getattr(message, name) for name in Archived.__struct_fields__ if name != "raw"}
-    return Archived(**told, raw=raw)
+    members = {name: getattr(message, name) for name in ExportedMessage.__struct_fields__ if name != "raw"}
+    return ExportedMessage(**members, raw=raw)
 
 
 def hashes_of(record: bytes) -> tuple[str, str]:
-    """(event_hash, previous_hash) as the record states them; nothing is verified here."""
+    """(event_hash, previous_hash) as stated in the record; nothing is verified here."""
     try:
         chain = _record(record).hash_chain
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ExportUnusable(
-            "a stored record is not an audit event; `observatory verify` says which"
-        ) from None
+        raise ExportUnusable("a stored record is not an audit event; `observatory verify` names it") from None
     return chain.event_hash, chain.previous_hash
 
 
-class Tally:
-    """Counts entries as they pass and demands that their numbers are dense."""
+class ExportTally:
+    """Counts entries and requires that their numbers are consecutive."""
 
     def __init__(self, from_sequence: int) -> None:
         self._next = from_sequence
@@ -201,11 +202,11 @@ class Tally:
         self.first_hash: str | None = None
         self._last: bytes | None = None
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: ExportEntry) -> None:
         if entry.sequence_number != self._next:
             raise ExportUnusable(
-                f"event {entry.sequence_number} stands where event {self._next} must be; "
-                "`observatory verify` says more"
+                f"found event {entry.sequence_number} where event {self._next} must be; "
+                "`observatory verify` reports details"
             )
         if self.first_hash is None:
             self.first_hash, self.after_hash = hashes_of(entry.record)
@@ -223,8 +224,8 @@ class Tally:
         return None if self._last is None else hashes_of(self._last)[0]
 
 
-class Digest:
-    """A file object's write side that hashes and counts what passes."""
+class FileDigest:
+    """Hashes and counts the bytes written to a file."""
 
     def __init__(self) -> None:
         self._hash = sha256()
@@ -239,42 +240,42 @@ class Digest:
         return "sha256:" + self._hash.hexdigest()
 
 
-def write_manifest(manifest: Manifest) -> bytes:
+def write_manifest(manifest: ExportManifest) -> bytes:
     return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
 
 
-def manifest_line(manifest: Manifest) -> bytes:
-    """The manifest as the last line of the file it speaks of: its size and digest are of all before it."""
+def manifest_line(manifest: ExportManifest) -> bytes:
+    """The manifest as the last line of the file it describes: size and digest cover everything before it."""
     return HEAD + _encode(manifest) + b"}\n"
 
 
-def read_manifest_line(line: bytes) -> Manifest:
+def read_manifest_line(line: bytes) -> ExportManifest:
     return read_manifest(line.removeprefix(HEAD).rstrip(b"\n").removesuffix(b"}"))
 
 
-def read_manifest(data: bytes) -> Manifest:
+def read_manifest(data: bytes) -> ExportManifest:
     try:
-        found = msgspec.json.decode(data, type=Manifest)
+        decoded = msgspec.json.decode(data, type=ExportManifest)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ExportUnusable("the manifest is not one of an export; export again") from None
-    if found.format != FORMAT:
-        raise ExportUnusable(f"this export has the form {found.format}; this program reads {FORMAT}")
-    return found
+        raise ExportUnusable("this is not the manifest of an export; export again") from None
+    if decoded.format != FORMAT:
+        raise ExportUnusable(f"this export has the format {decoded.format}; this program reads {FORMAT}")
+    return decoded
 
 
-def check_file(manifest: Manifest, digest: Digest) -> None:
-    """The data file is the one the manifest was written for."""
+def check_file(manifest: ExportManifest, digest: FileDigest) -> None:
+    """Raise unless the data file is the one the manifest was written for."""
     if digest.bytes != manifest.bytes:
         raise ExportUnusable(
-            f"the export holds {digest.bytes:,} bytes and its manifest says {manifest.bytes:,}: "
-            "it was cut short or changed; take it from its source again"
+            f"the export has {digest.bytes:,} bytes and its manifest says {manifest.bytes:,}: "
+            "it was truncated or changed; copy it from its source again"
         )
     if digest.text != manifest.sha256:
         raise ExportUnusable("the export is not the file its manifest was written for (SHA-256 differs)")
 
 
-def check_tally(manifest: Manifest, tally: Tally) -> None:
-    """Everything the manifest promises was read."""
+def check_tally(manifest: ExportManifest, tally: ExportTally) -> None:
+    """Raise unless everything in the manifest was read."""
     raws = manifest.messages - manifest.shredded if manifest.payloads else 0
     pairs: tuple[tuple[str, object, object], ...] = (
         ("events", manifest.events, tally.events),
@@ -284,6 +285,6 @@ def check_tally(manifest: Manifest, tally: Tally) -> None:
         ("first hash", manifest.first_hash, tally.first_hash),
         ("last hash", manifest.last_hash, tally.last_hash),
     )
-    for name, promised, found in pairs:
-        if promised != found:
-            raise ExportUnusable(f"{name}: the manifest says {promised}, the export has {found}")
+    for name, expected, decoded in pairs:
+        if expected != decoded:
+            raise ExportUnusable(f"{name}: the manifest says {expected}, the export has {decoded}")

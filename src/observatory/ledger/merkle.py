@@ -1,9 +1,9 @@
 """RFC 6962 Merkle trees: the tenant's log over its audit events, and the tree that seals a session.
 
-Proof functions come in pairs: `*_path` says which subtrees a proof needs as half-open leaf ranges, so a
+Proof functions come in pairs: `*_path` returns which subtrees a proof needs as half-open leaf ranges, so a
 reader of tiles can fetch them; `*_proof` takes them from a list; `verify_*` consumes them (RFC 9162 §2.1.3.2
 and §2.1.4.2, the same tree as RFC 6962 with its verification written as steps). A proof's length must be
-exact: trailing hashes are a refusal. Verification answers False, it never raises on what a stranger sent.
+exact: trailing hashes are refused. Verification returns False; it never raises on untrusted input.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,7 +39,7 @@ class Accumulator:
         self.size = size
         self.peaks = list(peaks)
         if len(self.peaks) != size.bit_count():
-            raise ValueError("an accumulator holds one hash per set bit of its size")
+            raise ValueError("an accumulator must have one hash per set bit of its size")
 
     def append(self, leaf: bytes) -> None:
         self.extend((leaf,))
@@ -79,7 +79,7 @@ def _split(size: int) -> int:
 def inclusion_path(index: int, size: int) -> list[Range]:
     """Subtrees of PATH(index, D[size]), RFC 6962 §2.1.1, nearest the leaf first."""
     if not 0 <= index < size:
-        raise ValueError("no such leaf in a tree of this size")
+        raise ValueError("the index is beyond the size of the tree")
     start, end, path = 0, size, []
     while end - start > 1:
         middle = start + _split(end - start)
@@ -95,7 +95,7 @@ def inclusion_path(index: int, size: int) -> list[Range]:
 def consistency_path(old: int, new: int) -> list[Range]:
     """Subtrees of PROOF(old, D[new]), RFC 6962 §2.1.2; from size 0 there is nothing to prove."""
     if not 0 < old <= new:
-        raise ValueError("consistency is proven from a size of at least 1 to one not smaller")
+        raise ValueError("a consistency proof needs an old size of at least 1 and a new size not smaller")
     start, end, path = 0, new, []
     while old != end:
         middle = start + _split(end - start)
@@ -105,7 +105,7 @@ def consistency_path(old: int, new: int) -> list[Range]:
         else:
             path.append((start, middle))
             start = middle
-    # SUBPROOF's flag b: the verifier already holds the old root when that is the whole left subtree.
+    # SUBPROOF's flag b: the verifier already has the old root when that is the complete left subtree.
     if start:
         path.append((start, end))
     return path[::-1]
@@ -143,7 +143,7 @@ def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes],
 
 
 def verify_consistency(old: int, new: int, old_root: bytes, new_root: bytes, proof: Sequence[bytes]) -> bool:
-    """RFC 9162 §2.1.4.2; size 0 is answered False, since every tree extends the empty one."""
+    """RFC 9162 §2.1.4.2; returns False for size 0, since every tree extends the empty one."""
     if not 0 < old <= new:
         return False
     if old == new:

@@ -1,10 +1,10 @@
-"""Signed notes: the text a log signs, the lines that sign it, and the checkpoint that is such a text.
+"""Signed notes and checkpoints: writing, parsing, signing and verifying them.
 
 C2SP `signed-note/v1.0.0`, `tlog-checkpoint/v1.0.0` and `tlog-cosignature/v1.0.1`, Ed25519 only (types
-0x01 and 0x04). What a stranger sent is bounded before it is read, and refused with `BadNote`, whose
-sentence quotes nothing of it. Unknown keys are ignored; a known key whose signature is wrong refuses the
-whole note, and so does a note that no known key signed. A key of low order, under which messages nobody
-signed would verify, is refused wherever one is made known.
+0x01 and 0x04). Untrusted input is bounded before it is parsed, and refused with `BadNote`, whose message
+quotes nothing of it. Unknown keys are ignored; a note is refused if a known key's signature is wrong or if no
+known key signed it. Keys of low order, under which unsigned messages would verify, are refused wherever a key
+is accepted.
 """
 
 from base64 import b64decode, b64encode
@@ -20,9 +20,9 @@ from observatory.errors import ObservatoryError
 
 ED25519: Final = 0x01
 COSIGNATURE: Final = 0x04
-MOST_BYTES: Final = 1 << 16
-MOST_SIGNATURES: Final = 64  # the standard wants 16 accepted at least
-MOST_SIZE: Final = (1 << 63) - 1
+MAX_BYTES: Final = 1 << 16
+MAX_SIGNATURES: Final = 64  # the standard requires accepting at least 16
+MAX_SIZE: Final = (1 << 63) - 1
 DASH: Final = "\u2014 "
 
 # The y of every point whose order divides 8: 1, -1, 0, and the two of order 8, which solve dy⁴ + 2y² = 1.
@@ -32,11 +32,11 @@ LOW_ORDER_Y: Final = frozenset({0, 1, _P - 1, _Y8, _P - _Y8})
 
 
 class BadNote(ObservatoryError):
-    """A note, a key or a checkpoint that is not to be believed; the sentence says what is wrong."""
+    """A note, a key or a checkpoint that cannot be trusted; the message says what is wrong."""
 
 
-class Signs(Protocol):
-    """What can put its line under a text."""
+class SupportsSigning(Protocol):
+    """Anything that can sign a note: it returns its signature line for a text."""
 
     @property
     def name(self) -> str: ...
@@ -45,7 +45,7 @@ class Signs(Protocol):
 
 
 def is_low_order(public_key: bytes) -> bool:
-    """Whatever its spelling: the sign bit is left out and y is taken modulo p (RFC 8032 §5.1.3)."""
+    """In any encoding: the sign bit is ignored and y is taken modulo p (RFC 8032 §5.1.3)."""
     return (int.from_bytes(public_key, "little") & ((1 << 255) - 1)) % _P in LOW_ORDER_Y
 
 
@@ -54,14 +54,14 @@ def key_id(name: str, public_key: bytes, kind: int = ED25519) -> bytes:
 
 
 def vkey(name: str, public_key: bytes, kind: int = ED25519) -> str:
-    """The text by which a key is made known: `name+hex(key ID)+base64(type || key)`."""
+    """The text form of a verification key: `name+hex(key ID)+base64(type || key)`."""
     check_name(name)
     body = b64encode(bytes([kind]) + public_key).decode()
     return f"{name}+{key_id(name, public_key, kind).hex()}+{body}"
 
 
 def check_name(name: str) -> None:
-    """BadNote for what cannot name a key, and so cannot be an origin either."""
+    """BadNote for an invalid key name, which is also invalid as an origin."""
     if (
         not name
         or "+" in name
@@ -72,7 +72,7 @@ def check_name(name: str) -> None:
 
 
 class Signer:
-    """A private key under a name."""
+    """A private key with a name."""
 
     kind = ED25519
 
@@ -97,7 +97,7 @@ class Signer:
 
 
 class Cosigner(Signer):
-    """A witness: it says when it saw a checkpoint, and signs that too."""
+    """A witness: its signature includes the time it saw the checkpoint."""
 
     kind = COSIGNATURE
 
@@ -115,16 +115,16 @@ def _cosigned(text: str, seen_s: int) -> bytes:
 
 
 class Verifier:
-    """A public key under a name, as a vkey makes it known."""
+    """A public key with a name, as in a vkey."""
 
     def __init__(self, name: str, public_key: bytes, kind: int = ED25519) -> None:
         check_name(name)
         if kind not in (ED25519, COSIGNATURE):
-            raise BadNote("a key of this type is not known here; Ed25519 (1) and its cosignature (4) are")
+            raise BadNote("unknown key type; supported are Ed25519 (1) and its cosignature (4)")
         if len(public_key) != 32:
             raise BadNote("an Ed25519 key has 32 bytes")
         if is_low_order(public_key):
-            raise BadNote("this key is of low order: anything would verify under it")
+            raise BadNote("this key is of low order: any signature would verify under it")
         self.name, self.public_key, self.kind = name, public_key, kind
         self.key_id = key_id(name, public_key, kind)
         self._key = Ed25519PublicKey.from_public_bytes(public_key)
@@ -135,11 +135,11 @@ class Verifier:
         identity, _, body = rest.partition("+")
         raw = unbase64(body) if len(body) <= 64 else None
         if raw is None or len(raw) != 33:
-            raise BadNote("a verification key reads name+hash+base64; this one does not")
-        found = cls(name, raw[1:], raw[0])
-        if identity != found.key_id.hex():
+            raise BadNote("a verification key has the form name+hash+base64; this one does not")
+        verifier = cls(name, raw[1:], raw[0])
+        if identity != verifier.key_id.hex():
             raise BadNote("the hash in this verification key is not that of its name and key")
-        return found
+        return verifier
 
     def verifies(self, text: str, signature: bytes) -> bool:
         message = text.encode()
@@ -156,12 +156,12 @@ class Verifier:
 
 
 def seen_at(signature: bytes) -> int | None:
-    """When a witness saw what it signed, in seconds; None for what is no cosignature."""
+    """When a witness saw what it signed, in seconds; None if this is not a cosignature."""
     return int.from_bytes(signature[:8], "big") if len(signature) == 72 else None
 
 
-class Line:
-    """One signature line, taken apart; nothing of it was checked."""
+class SignatureLine:
+    """One parsed signature line; nothing of it was verified."""
 
     __slots__ = ("key_id", "name", "signature")
 
@@ -169,60 +169,60 @@ class Line:
         self.name, self.key_id, self.signature = name, raw[:4], raw[4:]
 
 
-def sign(text: str, signers: Iterable[Signs]) -> bytes:
-    """The note: text, blank line, a line by each. BadNote for a text that could not be read back."""
+def sign(text: str, signers: Iterable[SupportsSigning]) -> bytes:
+    """The note: text, blank line, a line per signer. BadNote for a text that could not be parsed again."""
     _check_text(text)
     return (text + "\n" + "".join(signer.line(text) for signer in signers)).encode()
 
 
 def _check_text(text: str) -> None:
     if not text.endswith("\n"):
-        raise BadNote("the text of a note ends with a line break")
+        raise BadNote("the text of a note must end with a line break")
     if any((one < " " and one != "\n") or one == "\x7f" or "\x80" <= one <= "\x9f" for one in text):
-        raise BadNote("a note holds no control character but line breaks")
+        raise BadNote("a note must not contain control characters except line breaks")
 
 
-def split(note: bytes) -> tuple[str, list[Line]]:
-    """Text and signature lines, unchecked; BadNote for what is no note."""
-    if len(note) > MOST_BYTES:
-        raise BadNote(f"a note has at most {MOST_BYTES:,} bytes")
+def split(note: bytes) -> tuple[str, list[SignatureLine]]:
+    """Text and signature lines, unverified; BadNote for anything that is not a note."""
+    if len(note) > MAX_BYTES:
+        raise BadNote(f"a note has at most {MAX_BYTES:,} bytes")
     try:
         whole = note.decode("utf-8")
     except UnicodeDecodeError:
-        raise BadNote("a note is UTF-8") from None
+        raise BadNote("a note must be UTF-8") from None
     _check_text(whole)
-    # The last blank line separates: the text itself may hold some.
+    # The last blank line separates: the text itself may contain some.
     text, blank, below = whole.rpartition("\n\n")
     if not blank or not below:
         raise BadNote("a note is a text, a blank line and at least one signature line")
     lines = below.split("\n")[:-1]
-    if len(lines) > MOST_SIGNATURES:
-        raise BadNote(f"a note has at most {MOST_SIGNATURES} signatures")
+    if len(lines) > MAX_SIGNATURES:
+        raise BadNote(f"a note has at most {MAX_SIGNATURES} signatures")
     return text + "\n", [_line(line) for line in lines]
 
 
-def _line(line: str) -> Line:
+def _line(line: str) -> SignatureLine:
     name, space, body = line.removeprefix(DASH).partition(" ")
     raw = unbase64(body)
     if not line.startswith(DASH) or not space or raw is None or len(raw) < 5:
-        raise BadNote("a signature line reads: em dash, name, base64 of key hash and signature")
+        raise BadNote("a signature line must be: em dash, name, base64 of key hash and signature")
     check_name(name)
-    return Line(name, raw)
+    return SignatureLine(name, raw)
 
 
 def open(note: bytes, verifiers: Sequence[Verifier]) -> tuple[str, list[str]]:
-    """The text, and the names of the known keys that signed it, each once; never an empty list."""
+    """The text, and the names of the known keys that signed it, without duplicates; never empty."""
     text, lines = split(note)
     known: dict[tuple[str, bytes], Verifier] = {}
     for verifier in verifiers:
         if known.setdefault((verifier.name, verifier.key_id), verifier).public_key != verifier.public_key:
-            raise BadNote("two known keys have one name and one hash; which is meant cannot be told")
+            raise BadNote("two known keys have the same name and hash; they cannot be distinguished")
     names: list[str] = []
     for line in lines:
-        found = known.get((line.name, line.key_id))
-        if found is None:
+        signer = known.get((line.name, line.key_id))
+        if signer is None:
             continue
-        if not found.verifies(text, line.signature):
+        if not signer.verifies(text, line.signature):
             raise BadNote("a known key's signature under this note is wrong")
         if line.name not in names:
             names.append(line.name)
@@ -232,40 +232,40 @@ def open(note: bytes, verifiers: Sequence[Verifier]) -> tuple[str, list[str]]:
 
 
 def checkpoint(origin: str, size: int, root: bytes) -> str:
-    """The three lines a log signs. No extension lines: there are verifiers that would stumble over them."""
+    """The three lines a log signs. No extension lines: some verifiers do not support them."""
     check_name(origin)
-    if not 0 <= size <= MOST_SIZE or len(root) != 32:
-        raise ValueError("a checkpoint has a size within 63 bits and a root of 32 bytes")
+    if not 0 <= size <= MAX_SIZE or len(root) != 32:
+        raise ValueError("a checkpoint must have a size within 63 bits and a root of 32 bytes")
     return f"{origin}\n{size}\n{b64encode(root).decode()}\n"
 
 
 def parse_checkpoint(text: str) -> tuple[str, int, bytes]:
-    """(origin, size, root); what stands behind the third line is an extension and passed over."""
+    """(origin, size, root); lines after the third are extensions and ignored."""
     lines = text.split("\n")
     if len(lines) < 4 or lines[-1] or not all(lines[:-1]):
-        raise BadNote("a checkpoint is an origin, a size and a root, a line each")
+        raise BadNote("a checkpoint must have an origin, a size and a root, one per line")
     origin, number, body = lines[:3]
     return origin, read_size(number), read_hash(body)
 
 
 def read_size(digits: str, what: str = "a size") -> int:
-    """A number in its one spelling; BadNote for anything else."""
+    """A number in canonical spelling; BadNote for anything else."""
     plain = digits.isascii() and digits.isdigit() and len(digits) <= 19
-    if not plain or (digits[0] == "0" and digits != "0") or int(digits) > MOST_SIZE:
-        raise BadNote(f"{what} is a decimal number without leading zeros")
+    if not plain or (digits[0] == "0" and digits != "0") or int(digits) > MAX_SIZE:
+        raise BadNote(f"{what} must be a decimal number without leading zeros")
     return int(digits)
 
 
 def read_hash(text: str) -> bytes:
-    """A hash in its one spelling; BadNote for anything else."""
+    """A hash in canonical base64; BadNote for anything else."""
     raw = unbase64(text)
     if raw is None or len(raw) != 32:
-        raise BadNote("a root or a hash of a proof is the base64 of 32 bytes")
+        raise BadNote("a root or a hash in a proof must be the base64 of 32 bytes")
     return raw
 
 
 def unbase64(text: str) -> bytes | None:
-    """Standard base64 in its one spelling, or None: padding bits that are not zero would be a second one."""
+    """Decodes canonical standard base64, else None: non-zero padding bits would be a second spelling."""
     try:
         raw = b64decode(text, validate=True)
     except (NotBase64, ValueError):

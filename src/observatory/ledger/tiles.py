@@ -1,9 +1,9 @@
-"""A log cut into tiles: which there are, what they are called, and how proofs are read out of them.
+"""The tiles of a log: which exist, their paths, and how proofs are read from them.
 
-C2SP `tlog-tiles/v0.1.0`: a tile of level l holds up to 256 hashes, each the root of 256^l leaves.
-Functions come in pairs, as in `merkle`: `needed` says which tiles a proof is read from, `hash_of` reads
-it. `Edge` is the log's right edge, all that must be known to make it longer: the hashes of the tiles that
-are not full yet.
+C2SP `tlog-tiles/v0.1.0`: a tile of level l has up to 256 hashes, each the root of 256^l leaves.
+Functions come in pairs, as in `merkle`: `needed` returns which tiles a proof is read from, `hash_of` reads
+them. `Edge` is the log's right edge, everything needed to append: the hashes of the tiles that are not full
+yet.
 """
 
 import re
@@ -18,7 +18,7 @@ from observatory.ledger.merkle import Range
 WIDTH: Final = 256
 BITS: Final = 8
 HASH: Final = 32
-TOP: Final = 7  # level 7 would hold 2^56 leaves and more: beyond any number we give
+TOP: Final = 7  # level 7 would need 2^56 leaves: beyond any sequence number
 ENTRIES: Final = "entries"
 
 _GROUPS = re.compile(r"(?:x[0-9]{3}/)*[0-9]{3}")
@@ -31,7 +31,7 @@ class Tile:
     width: int = WIDTH
 
 
-class Node(NamedTuple):
+class TileNode(NamedTuple):
     """The root of a tile that became full: hash number `position` of the level above it."""
 
     level: int
@@ -40,7 +40,7 @@ class Node(NamedTuple):
 
 
 def name(index: int) -> str:
-    """In groups of three digits, all but the last marked: 1234067 is x001/x234/067."""
+    """In groups of three digits, all but the last prefixed with x: 1234067 is x001/x234/067."""
     groups = [f"{index % 1000:03d}"]
     while index := index // 1000:
         groups.append(f"x{index % 1000:03d}")
@@ -48,13 +48,13 @@ def name(index: int) -> str:
 
 
 def path(level: int | str, index: int, width: int | None = None) -> str:
-    """Below the log's URL. `level` is a number, or `entries` for the leaves' data."""
+    """The path below the log's URL. `level` is a number, or `entries` for the leaves' data."""
     partial = "" if width is None or width == WIDTH else f".p/{width}"
     return f"tile/{level}/{name(index)}{partial}"
 
 
 def parse_name(text: str) -> tuple[int, int] | None:
-    """(index, width) of what stands behind the level; None for any but its one spelling."""
+    """(index, width) of the path after the level; None unless it is the canonical spelling."""
     groups, dot, number = text.partition(".p/")
     if not _GROUPS.fullmatch(groups) or len(groups) > 40:
         return None
@@ -68,12 +68,12 @@ def parse_name(text: str) -> tuple[int, int] | None:
 
 
 def width(level: int, size: int) -> int:
-    """How many hashes the last, partial tile of a level has; 0 when there is none."""
+    """The number of hashes in the last, partial tile of a level; 0 without one."""
     return (size >> BITS * level) % WIDTH
 
 
 def width_of(level: int, index: int, size: int) -> int:
-    """How many hashes that tile has in a log of this size: 256, fewer, or none."""
+    """The number of hashes in this tile in a log of this size: 0 to 256."""
     return max(0, min(WIDTH, (size >> BITS * level) - index * WIDTH))
 
 
@@ -88,12 +88,12 @@ def of_size(size: int) -> Iterator[Tile]:
 
 
 def entry_bundle(entries: Iterable[bytes]) -> bytes:
-    """Leaves' data one after the other, each behind its length in two bytes."""
+    """The leaves' data concatenated, each prefixed with its length in two bytes."""
     return b"".join(len(entry).to_bytes(2, "big") + entry for entry in entries)
 
 
 def _parts(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """(first leaf, logarithm of the count) of the whole subtrees a range is made of, left to right."""
+    """(first leaf, logarithm of the count) of the complete subtrees that form a range, left to right."""
     while start < end:
         bits = (end - start).bit_length() - 1
         if start:
@@ -103,7 +103,7 @@ def _parts(start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _places(ranges: Iterable[Range]) -> Iterator[tuple[int, int, int, int]]:
-    """(level, tile, first hash in it, count) of each whole subtree."""
+    """(level, tile, first hash in it, count) of each complete subtree."""
     for start, end in ranges:
         for first, bits in _parts(start, end):
             level = bits // BITS
@@ -112,12 +112,12 @@ def _places(ranges: Iterable[Range]) -> Iterator[tuple[int, int, int, int]]:
 
 
 def needed(ranges: Iterable[Range]) -> set[tuple[int, int]]:
-    """(level, index) of the tiles from which the hashes of these subtrees are read."""
+    """(level, index) of the tiles needed to compute the hashes of these subtrees."""
     return {(level, tile) for level, tile, _, _ in _places(ranges)}
 
 
 def hash_of(span: Range, tile: Callable[[int, int], bytes]) -> bytes:
-    """The hash of a subtree of a proof, out of tiles laid end to end; ValueError when one is too short."""
+    """The hash of a subtree of a proof, computed from tiles; ValueError when one is too short."""
     node: bytes | None = None
     for level, index, offset, count in reversed(list(_places([span]))):
         hashes = tile(level, index)[offset * HASH : (offset + count) * HASH]
@@ -142,7 +142,7 @@ def full_root(hashes: Sequence[bytes]) -> bytes:
 
 
 def edge_spans(size: int) -> list[Tile]:
-    """The partial tiles of a log of this size, lowest first: what an `Edge` is made of."""
+    """The partial tiles of a log of this size, lowest level first: the content of an `Edge`."""
     return [
         Tile(level, (size >> BITS * level) // WIDTH, partial)
         for level in range(TOP)
@@ -150,8 +150,8 @@ def edge_spans(size: int) -> list[Tile]:
     ]
 
 
-class Edge:
-    """The right edge of a log. `extend` costs one hash a leaf, whatever the size."""
+class TileEdge:
+    """The right edge of a log. `extend` costs one hash per leaf, whatever the size."""
 
     __slots__ = ("size", "tiles")
 
@@ -161,14 +161,14 @@ class Edge:
         for level, hashes in partial:
             self.tiles[level] = list(hashes)
         if [len(tile) for tile in self.tiles] != [width(level, size) for level in range(TOP)]:
-            raise ValueError("an edge holds the hashes of every partial tile of its size")
+            raise ValueError("an edge must have the hashes of every partial tile of its size")
 
-    def copy(self) -> "Edge":
-        return Edge(self.size, enumerate(self.tiles))
+    def copy(self) -> "TileEdge":
+        return TileEdge(self.size, enumerate(self.tiles))
 
-    def extend(self, leaves: Sequence[bytes]) -> list[Node]:
-        """Append leaves already hashed; the nodes that are settled by it, in order."""
-        settled: list[Node] = []
+    def extend(self, leaves: Sequence[bytes]) -> list[TileNode]:
+        """Append leaf hashes; returns the nodes completed by that, in order."""
+        settled: list[TileNode] = []
         start = 0
         while start < len(leaves):
             tile = self.tiles[0]
@@ -179,14 +179,14 @@ class Edge:
             self._settle(settled)
         return settled
 
-    def _settle(self, settled: list[Node]) -> None:
+    def _settle(self, settled: list[TileNode]) -> None:
         level = 0
         while len(self.tiles[level]) == WIDTH:
             node = full_root(self.tiles[level])
             self.tiles[level] = []
             level += 1
             self.tiles[level].append(node)
-            settled.append(Node(level, (self.size >> BITS * level) - 1, node))
+            settled.append(TileNode(level, (self.size >> BITS * level) - 1, node))
 
     def root(self) -> bytes:
         """Largest subtrees first, joined from the right (RFC 6962 §2.1)."""
@@ -198,5 +198,5 @@ class Edge:
 
 
 def _peaks(hashes: Sequence[bytes]) -> list[bytes]:
-    """One hash per set bit of their number, the largest subtree first."""
+    """One hash per set bit of the number of hashes, the largest subtree first."""
     return [full_root(hashes[first : first + (1 << bits)]) for first, bits in _parts(0, len(hashes))]

@@ -1,11 +1,11 @@
-"""The independent verifier: reads stored rows, trusts none of them, uses none of the writer's code.
+"""The independent verifier of the hash chain: reads stored rows, trusts none, uses none of the writer's code.
 
-Imports are the standard library and msgspec, no neighbour: an error of the writer cannot hide in here.
+Imports only the standard library and msgspec: an error in the writer's code cannot be repeated here.
 msgspec is only a faster JSON (parsing and re-encoding are most of the work); `_canonical_slow` is the same
-law in plain `json` and decides wherever msgspec's key order is not RFC 8785's. For every row it checks
-density, canonical bytes, tenant, link, the seed's event hash and the log's leaf (each element, not just the
-head: immudb's CVE-2022-36111), stops at the first break and names it (ruling 36). What it cannot see alone
-is a missing tail: give `result` the head you hold from elsewhere. Sentences never hold payload.
+rule in plain `json` and decides wherever msgspec's key order is not RFC 8785's. For every row it checks
+consecutive numbers, canonical bytes, tenant, link, the seed's event hash and the log's leaf (each element,
+not just the head: immudb's CVE-2022-36111), stops at the first break and names it (ruling 36). It cannot
+detect a missing tail alone: pass `result` a head from another source. Messages never contain payload.
 """
 
 import json
@@ -24,16 +24,16 @@ What = Literal["density", "record", "tenant", "chain", "event_hash", "leaf", "co
 Row = tuple[int, bytes, bytes | None] | tuple[int, bytes, bytes | None, Mapping[str, object] | None]
 
 
-class Break(msgspec.Struct, frozen=True):
-    """The first thing that is not as it was written. `sequence_number` is the one expected at that place."""
+class ChainBreak(msgspec.Struct, frozen=True):
+    """The first difference from what was written. `sequence_number` is the one expected at that position."""
 
     sequence_number: int
     what: What
     sentence: str
 
 
-class Held(msgspec.Struct, frozen=True):
-    """Which properties held over the verified events: False = broken, None = nothing to check it against."""
+class CheckedProperties(msgspec.Struct, frozen=True):
+    """Which properties hold for the verified events: False = broken, None = nothing to check against."""
 
     density: bool | None
     chain: bool | None
@@ -43,8 +43,8 @@ class Held(msgspec.Struct, frozen=True):
     head: bool | None = None
 
 
-class Result(msgspec.Struct, frozen=True):
-    """`after_*` is where the check began, `last_sequence`/`last_hash` the last event that verified."""
+class ChainResult(msgspec.Struct, frozen=True):
+    """`after_*` is where the check began, `last_sequence`/`last_hash` the last verified event."""
 
     valid: bool
     events_verified: int
@@ -53,8 +53,8 @@ class Result(msgspec.Struct, frozen=True):
     first_hash: str | None
     last_sequence: int
     last_hash: str | None
-    first_break: Break | None
-    held: Held
+    first_break: ChainBreak | None
+    held: CheckedProperties
 
 
 class _Broken(Exception):
@@ -64,25 +64,25 @@ class _Broken(Exception):
 
 
 class ChainCheck:
-    """One run over one tenant's rows in order, beginning after (`previous_sequence`, `previous_hash`)."""
+    """Checks one tenant's rows in order, starting after (`previous_sequence`, `previous_hash`)."""
 
     def __init__(self, tenant_id: str, previous_sequence: int = 0, previous_hash: str = GENESIS) -> None:
         self._tenant_id = tenant_id
         self._after = (previous_sequence, previous_hash)
         self._sequence, self._hash = self._after
         self._first_hash: str | None = None
-        self._break: Break | None = None
+        self._break: ChainBreak | None = None
         self._every_leaf = self._every_mirror = True
 
     def feed(self, rows: Iterable[Row]) -> bool:
-        """Check the next rows; False once a break is found, and nothing after it is looked at."""
+        """Check the next rows; False once a break is found; nothing after it is checked."""
         if self._break:
             return False
         for row in rows:
             try:
                 self._hash = self._verified_hash(row)
             except _Broken as broken:
-                self._break = Break(self._sequence + 1, broken.what, broken.sentence)
+                self._break = ChainBreak(self._sequence + 1, broken.what, broken.sentence)
                 return False
             self._sequence += 1
             if self._first_hash is None:
@@ -93,7 +93,7 @@ class ChainCheck:
         number, raw, leaf = row[:3]
         expected = self._sequence + 1
         if number != expected:
-            raise _Broken("density", f"Row {number} stands where event {expected} must be.")
+            raise _Broken("density", f"Found row {number} where event {expected} must be.")
         record = _decode_canonical(raw, number)
         try:
             chain, attributes = record["hash_chain"], record["attributes"]
@@ -113,9 +113,11 @@ class ChainCheck:
         except (KeyError, TypeError, AttributeError):
             whole = False
         if not whole:
-            raise _Broken("record", f"The record of event {number} has not the members of an audit event.")
+            raise _Broken(
+                "record", f"The record of event {number} does not have the members of an audit event."
+            )
         if type(stated) is not int or stated != number:
-            raise _Broken("density", f"The record in row {number} does not carry that sequence number.")
+            raise _Broken("density", f"The record in row {number} does not have that sequence number.")
         if tenant_id != self._tenant_id:
             raise _Broken("tenant", f"The record of event {number} names another tenant.")
         if previous != self._hash:
@@ -126,7 +128,7 @@ class ChainCheck:
             raise _Broken("event_hash", f"event_hash of event {number} is not the hash of its content.")
         record_hash = sha256(raw)
         if leaf is not None:
-            # Ruling 34's leaf; RFC 6962 §2.1: a leaf is hashed behind a zero byte.
+            # Ruling 34's leaf; RFC 6962 §2.1: a leaf is hashed after a zero byte.
             record_text = "sha256:" + record_hash.hexdigest()
             text = f"\0observatory-audit-leaf/v1\n{tenant_id}\n{number}\n{hash_text}\n{record_text}\n"
             if sha256(text.encode()).digest() != leaf:
@@ -139,11 +141,11 @@ class ChainCheck:
             self._every_mirror = False
         return str(hash_text)
 
-    def result(self, expected_head: tuple[int, str] | None = None) -> Result:
-        """What was found. `expected_head` (number, hash), held from elsewhere, makes truncation visible."""
+    def result(self, expected_head: tuple[int, str] | None = None) -> ChainResult:
+        """The result. `expected_head` (number, hash), from another source, makes truncation visible."""
         number, start = self._after
         count = self._sequence - number
-        found = Result(
+        found = ChainResult(
             valid=self._break is None,
             events_verified=count,
             after_sequence=number,
@@ -157,10 +159,10 @@ class ChainCheck:
         return _against_head(found, expected_head)
 
 
-def _held(broken: Break | None, count: int, every_leaf: bool, every_mirror: bool) -> Held:
+def _held(broken: ChainBreak | None, count: int, every_leaf: bool, every_mirror: bool) -> CheckedProperties:
     what = broken.what if broken else None
     reached = count > 0
-    return Held(
+    return CheckedProperties(
         density=False if what == "density" else reached or None,
         chain=False if what in ("chain", "event_hash") else reached or None,
         record=False if what in ("record", "tenant") else reached or None,
@@ -169,7 +171,7 @@ def _held(broken: Break | None, count: int, every_leaf: bool, every_mirror: bool
     )
 
 
-def _against_head(found: Result, expected: tuple[int, str] | None) -> Result:
+def _against_head(found: ChainResult, expected: tuple[int, str] | None) -> ChainResult:
     if expected is None or found.first_break:
         return found
     if (found.last_sequence, found.last_hash or found.after_hash) == tuple(expected):
@@ -178,7 +180,7 @@ def _against_head(found: Result, expected: tuple[int, str] | None) -> Result:
         f"Head moved: rows end at event {found.last_sequence}, {found.last_hash or found.after_hash};"
         f" expected is event {expected[0]}, {expected[1]}."
     )
-    broken = Break(min(found.last_sequence, expected[0]) + 1, "head", sentence)
+    broken = ChainBreak(min(found.last_sequence, expected[0]) + 1, "head", sentence)
     held = msgspec.structs.replace(found.held, head=False)
     return msgspec.structs.replace(found, valid=False, first_break=broken, held=held)
 
@@ -187,19 +189,19 @@ def _against_head(found: Result, expected: tuple[int, str] | None) -> Result:
 
 
 def _refuse_number(_: str) -> Any:
-    raise ValueError("audit records hold no floats")
+    raise ValueError("audit records must not contain floats")
 
 
 _FOUR_BYTE_LEADS: Final = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")  # UTF-8 of astral characters
 _Plain = None | bool | str | Annotated[int, msgspec.Meta(ge=-_MAX_INTEGER, le=_MAX_INTEGER)]
-# Nearly every record is an object of plain values and of objects of them: then the decoder says that it fits.
+# Nearly every record contains plain values and objects of plain values: then this decoder accepts it.
 _flat_decoder = msgspec.json.Decoder(dict[str, _Plain | dict[str, _Plain]])
 _decoder = msgspec.json.Decoder(float_hook=_refuse_number)
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def _decode_canonical(raw: bytes, number: int) -> dict[str, Any]:
-    """The record, if its bytes are its own RFC 8785 form: no floats, spaces, doubled or unsorted keys."""
+    """The record, if its bytes are in RFC 8785 form: no floats, spaces, duplicate or unsorted keys."""
     try:
         record = _decode_fitting(raw)
         again = _encoder.encode(record)
@@ -214,7 +216,7 @@ def _decode_canonical(raw: bytes, number: int) -> dict[str, Any]:
 
 
 def canonical_object(raw: bytes) -> dict[str, Any] | None:
-    """The object these bytes are the RFC 8785 form of; None if they are not, or hold a float."""
+    """The object whose RFC 8785 form these bytes are; None if they are not canonical or contain a float."""
     try:
         return _decode_canonical(raw, 0)
     except _Broken:
@@ -222,13 +224,13 @@ def canonical_object(raw: bytes) -> dict[str, Any] | None:
 
 
 def _decode_fitting(raw: bytes) -> dict[str, Any]:
-    """An object whose integers all lie within ±(2^53-1) and which holds no float; else ValueError."""
+    """Decode an object whose integers all lie within ±(2^53-1), without floats; otherwise ValueError."""
     try:
         return _flat_decoder.decode(raw)
     except msgspec.ValidationError:
         record = _decoder.decode(raw)
     if type(record) is not dict or not _integers_fit(record.values()):
-        raise ValueError("no audit event")
+        raise ValueError("not an audit event")
     return record
 
 
@@ -258,7 +260,7 @@ def _canonical_slow(value: Any) -> str:
 
 
 class _Hashed(msgspec.Struct, frozen=True, gc=False):
-    """What the seed's hash covers: its eight members in sorted order, so only the body must be sorted."""
+    """The members the seed's hash covers: eight in sorted order, so only the body must be sorted."""
 
     body: Any
     previous_hash: str
@@ -285,14 +287,14 @@ _KEYS: Final = {"sender_key": "av.sender.entity_id", "recipient_key": "av.recipi
 
 @lru_cache(maxsize=4_096)
 def _entity_key(tenant_id: str, entity_id: str) -> int:
-    """By which the store finds the events of an entity: eight bytes of a hash (ADR-024)."""
+    """The key by which the store finds the events of an entity: eight bytes of a hash (ADR-024)."""
     return int.from_bytes(sha256(f"{tenant_id}\n{entity_id}".encode()).digest()[:8], "big", signed=True)
 
 
 def _check_columns(
     number: int, record: dict[str, Any], columns: Mapping[str, object], record_hash: bytes
 ) -> None:
-    """Columns beside the record are derived from it; one that says something else misleads every query."""
+    """Check the columns derived from the record; a wrong one would mislead every query."""
     for name, value in columns.items():
         if name == "record_hash":
             truth: Any = record_hash if isinstance(value, bytes) else "sha256:" + record_hash.hex()
@@ -311,7 +313,7 @@ def _check_columns(
 
 
 def payload_matches(record: bytes | Mapping[str, Any], raw: bytes) -> bool:
-    """Whether `raw` is the message whose digest the (verified) record carries as `av.message.digest`."""
+    """Whether `raw` is the message whose digest is in the (verified) record as `av.message.digest`."""
     event = msgspec.json.decode(record) if isinstance(record, bytes) else record
     return bool(event["attributes"].get("av.message.digest") == "sha256:" + sha256(raw).hexdigest())
 
@@ -323,14 +325,15 @@ def plan_segments(from_sequence: int, to_sequence: int, workers: int) -> list[tu
     """Inclusive, contiguous, near-equal segments. Each starts from the stored hash of the row before it."""
     total = to_sequence - from_sequence + 1
     if from_sequence < 1 or workers < 1:
-        raise ValueError("a range starts at 1 or later and needs a worker")
+        raise ValueError("a range must start at 1 or later and needs a worker")
     parts = min(workers, max(total, 0))
     edges = [from_sequence + total * part // parts for part in range(parts + 1)] if parts else []
     return [(start, end - 1) for start, end in pairwise(edges)]
 
 
-def merge(results: Sequence[Result], expected_head: tuple[int, str] | None = None) -> Result:
-    """One result of segments in order. A segment's start was only read: the one before must prove it."""
+def merge(results: Sequence[ChainResult], expected_head: tuple[int, str] | None = None) -> ChainResult:
+    """Merge the results of consecutive segments. A segment's start was only read: the one before proves
+    it."""
     if not results:
         raise ValueError("nothing to merge")
     whole = results[0]
@@ -341,24 +344,24 @@ def merge(results: Sequence[Result], expected_head: tuple[int, str] | None = Non
     return _against_head(whole, expected_head)
 
 
-def _joined(whole: Result, part: Result) -> Result:
+def _joined(whole: ChainResult, part: ChainResult) -> ChainResult:
     last_hash = whole.last_hash or whole.after_hash
-    seam: Break | None = None
+    seam: ChainBreak | None = None
     if part.after_sequence != whole.last_sequence:
         sentence = f"Rows end at {whole.last_sequence}; the next segment begins after {part.after_sequence}."
-        seam = Break(whole.last_sequence + 1, "density", sentence)
+        seam = ChainBreak(whole.last_sequence + 1, "density", sentence)
     elif part.after_hash != last_hash:
-        sentence = f"The hash stored for event {whole.last_sequence} is not the one its record has."
-        seam = Break(whole.last_sequence, "chain", sentence)
+        sentence = f"The hash stored for event {whole.last_sequence} is not the one in its record."
+        seam = ChainBreak(whole.last_sequence, "chain", sentence)
     if seam:
         held = msgspec.structs.replace(whole.held, **{seam.what: False})
         return msgspec.structs.replace(whole, valid=False, first_break=seam, held=held)
     if not part.events_verified:
-        # It reached nothing: it can only say what broke, not what held.
+        # It verified nothing: it only shows what is broken, not what holds.
         failed = {name: False for name, value in msgspec.structs.asdict(part.held).items() if value is False}
         held = msgspec.structs.replace(whole.held, **failed)
     else:
-        names = Held.__struct_fields__ if whole.events_verified else ()
+        names = CheckedProperties.__struct_fields__ if whole.events_verified else ()
         both = {name: _and(getattr(whole.held, name), getattr(part.held, name)) for name in names}
         held = msgspec.structs.replace(part.held, **both)
     return msgspec.structs.replace(

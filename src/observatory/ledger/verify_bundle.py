@@ -1,8 +1,9 @@
-"""An evidence bundle of one session, checked by someone who trusts nothing in it but the key they pinned.
+"""Verifies an evidence bundle of one session, trusting nothing in it but the key the caller has pinned.
 
-Of the verifier's family: imports nothing of ours but that family. Each of `CHECKS` is answered by itself:
-held, broken with a sentence that names the first break, or not checked because the bundle holds nothing to
-check it by. A bundle may come from anybody: whoever reads the archive bounds it, and nothing in it raises.
+Part of the verifier: imports nothing of this project except other verifier modules. Each of `CHECKS` has its
+own result: True, False with a sentence that names the first break, or None because the bundle contains
+nothing to check it against. A bundle is untrusted: the code that unpacks it limits its size, and nothing in
+it raises.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,14 +17,14 @@ from observatory.ledger.verify import GENESIS, ChainCheck, canonical_object
 from observatory.ledger.verify_evidence import (
     FORMAT,
     Consistency,
+    EventClaims,
     EventLine,
+    EvidenceManifest,
+    EvidenceSession,
+    EvidenceThought,
     Leaf,
     LogProof,
-    Manifest,
-    Recorded,
-    Said,
     SealProof,
-    Session,
     decoded,
     hashes_of,
     leaf_of,
@@ -35,9 +36,9 @@ from observatory.ledger.verify_evidence import (
 from observatory.ledger.verify_log import consistency_holds, inclusion_holds, leaf_hash, leaf_text
 from observatory.ledger.verify_note import Checkpoint, Key, read_checkpoint, read_key, read_proof, unsigned
 from observatory.ledger.verify_thoughts import (
-    Seal,
-    Stated,
-    Thought,
+    SealStatement,
+    StatedThought,
+    VerifiedThought,
     check_records,
     check_seal,
     check_seal_proof,
@@ -64,18 +65,18 @@ _NEEDED: Final = (
     "anchor.tlog-proof",
     "anchor.leaf",
 )
-# Whatever is read is a few times as large in memory: lines one by one, other files at once.
-_MOST_OF_A_LINE: Final = 16 << 20
-_MOST_OF_A_FILE: Final = 1 << 20
+# Parsed data needs several times its size in memory: lines one by one, other files at once.
+_MAX_LINE_BYTES: Final = 16 << 20
+_MAX_FILE_BYTES: Final = 1 << 20
 
 
-class Break(msgspec.Struct, frozen=True):
+class BundleBreak(msgspec.Struct, frozen=True):
     what: str
     sentence: str
 
 
-class Found(msgspec.Struct, frozen=True):
-    """`breaks` has the first break of each check that is broken. `pinned`: by a key the caller brought."""
+class BundleReport(msgspec.Struct, frozen=True):
+    """`breaks` has the first break of each failed check. `pinned`: verified with a key of the caller."""
 
     valid: bool
     tenant_id: str | None
@@ -89,12 +90,12 @@ class Found(msgspec.Struct, frozen=True):
     records: int
     pinned: bool
     checks: dict[str, bool | None]
-    breaks: list[Break]
-    shredded: int = 0  # records whose words are gone by an order
+    breaks: list[BundleBreak]
+    shredded: int = 0  # records whose content was shredded by an order
 
 
-def check_bundle(files: Mapping[str, bytes], vkeys: Sequence[str] = ()) -> Found:
-    """Everything the files of a bundle prove; `vkeys` are held from elsewhere and replace those inside."""
+def check_bundle(files: Mapping[str, bytes], vkeys: Sequence[str] = ()) -> BundleReport:
+    """Check everything the files of a bundle prove; `vkeys` come from the caller and replace those inside."""
     check = _Check(files, vkeys)
     check.run()
     return check.found()
@@ -105,27 +106,27 @@ class _Check:
         self._files, self._vkeys = files, vkeys
         self._held: dict[str, bool | None] = dict.fromkeys(CHECKS)
         self._breaks: dict[str, str] = {}
-        self._manifest: Manifest | None = None
+        self._manifest: EvidenceManifest | None = None
         self._checkpoint: Checkpoint | None = None
         self._older: Checkpoint | None = None
         self._leaves: list[Leaf] = []
-        self._thoughts: list[Thought] = []
+        self._thoughts: list[VerifiedThought] = []
         self._genesis: bytes | None = None
-        self._seal: Seal | None = None
+        self._seal: SealStatement | None = None
 
-    # ── what is said of each check ──
+    # ── results of the checks ──
 
     def _break(self, what: str, sentence: str) -> None:
         self._held[what] = False
         self._breaks.setdefault(what, sentence)
 
-    def _hold(self, what: str) -> None:
+    def _pass(self, what: str) -> None:
         if self._held[what] is None:
             self._held[what] = True
 
-    def found(self) -> Found:
+    def found(self) -> BundleReport:
         manifest, note = self._manifest, self._checkpoint
-        return Found(
+        return BundleReport(
             valid=not self._breaks,
             tenant_id=manifest.tenant_id if manifest else None,
             session_id=manifest.session_id if manifest else None,
@@ -138,7 +139,7 @@ class _Check:
             records=len(self._thoughts),
             pinned=bool(self._vkeys),
             checks=dict(self._held),
-            breaks=[Break(name, self._breaks[name]) for name in CHECKS if name in self._breaks],
+            breaks=[BundleBreak(name, self._breaks[name]) for name in CHECKS if name in self._breaks],
             shredded=sum(thought.shredded_by is not None for thought in self._thoughts),
         )
 
@@ -158,35 +159,35 @@ class _Check:
 
     def _read_manifest(self) -> None:
         for name, data in self._files.items():
-            if len(data) > _MOST_OF_A_FILE and not name.endswith(".jsonl"):
-                return self._break("manifest", f"{printable(name)} is larger than any of its name.")
-        manifest = decoded(self._files.get("manifest.json"), Manifest)
+            if len(data) > _MAX_FILE_BYTES and not name.endswith(".jsonl"):
+                return self._break("manifest", f"{printable(name)} is too large for a file of this name.")
+        manifest = decoded(self._files.get("manifest.json"), EvidenceManifest)
         if manifest is None or manifest.format != FORMAT:
-            return self._break("manifest", f"manifest.json is not one of {FORMAT}.")
+            return self._break("manifest", f"manifest.json does not have the format {FORMAT}.")
         self._manifest = manifest
         listed = {file.name: file for file in manifest.files}
         for name in _NEEDED:
             if name not in listed:
-                self._break("manifest", f"The manifest does not name {name}.")
+                self._break("manifest", f"The manifest does not list {name}.")
         for name, file in listed.items():
-            held = self._files.get(name)
-            if held is None:
-                self._break("manifest", f"{printable(name)} is named by the manifest and is not there.")
-            elif len(held) != file.bytes or text_of(sha256(held).digest()) != file.sha256:
+            content = self._files.get(name)
+            if content is None:
+                self._break("manifest", f"{printable(name)} is listed in the manifest and missing.")
+            elif len(content) != file.bytes or text_of(sha256(content).digest()) != file.sha256:
                 self._break("manifest", f"{printable(name)} is not the file the manifest was written for.")
         for name in self._files:
             if name not in listed and name != "manifest.json":
-                self._break("manifest", f"{printable(name)} is in the bundle and not named by its manifest.")
+                self._break("manifest", f"{printable(name)} is in the bundle and not listed in its manifest.")
         for name, count in manifest.counts.items():
             lines = self._files.get(f"{name}.jsonl", b"").count(b"\n")
             if lines != count:
                 self._break("manifest", f"The manifest says {count} {printable(name)}; there are {lines}.")
-        return self._hold("manifest")
+        return self._pass("manifest")
 
     def _lines(self, name: str, kind: Any, what: str) -> Iterator[Any]:
-        """Line by line; what cannot be read breaks the check it is for, and ends it."""
+        """The lines of a file; an unreadable one fails the check it is for, and ends it."""
         for number, line in enumerate(BytesIO(self._files.get(name, b"")), 1):
-            read = decoded(line, kind) if len(line) <= _MOST_OF_A_LINE else None
+            read = decoded(line, kind) if len(line) <= _MAX_LINE_BYTES else None
             if read is None:
                 return self._break(what, f"Line {number} of {name} cannot be read.")
             yield read
@@ -200,12 +201,12 @@ class _Check:
         for event in self._lines("events.jsonl", EventLine, "chain"):
             number, raw = event.sequence_number, event.record.encode()
             if number < expected or number < 1:
-                return self._break("chain", f"Event {number} stands after event {expected - 1}.")
+                return self._break("chain", f"Event {number} comes after event {expected - 1}.")
             record = canonical_object(raw)
             if record is None:
-                return self._break("chain", f"The bytes of event {number} are not those of an audit event.")
+                return self._break("chain", f"The bytes of event {number} are not an audit event.")
             if chain is None or number != expected:
-                # Between the session's events stand those of others: each run is linked within itself.
+                # Between the session's events are those of others: each run is checked separately.
                 chain = ChainCheck(tenant_id, number - 1, _previous(record, number))
             if not chain.feed([(number, raw, None)]):
                 broken = chain.result().first_break
@@ -214,15 +215,15 @@ class _Check:
             self._leaves.append(leaf_of(number, record, leaf_text(tenant_id, number, event_hash, raw)))
             expected = number + 1
         if self._leaves:
-            self._hold("chain")
+            self._pass("chain")
         return None
 
     # ── the log ──
 
     def _keys(self) -> list[Key]:
-        """Those held from elsewhere; without any, those the bundle brings with it."""
+        """The caller's keys; without any, those in the bundle."""
         keys = []
-        for vkey in self._vkeys or self._inside():
+        for vkey in self._vkeys or self._bundled_vkeys():
             key = read_key(vkey)
             if isinstance(key, str):
                 self._break("signature", key)
@@ -230,7 +231,7 @@ class _Check:
                 keys.append(key)
         return keys
 
-    def _inside(self) -> list[str]:
+    def _bundled_vkeys(self) -> list[str]:
         return readable(self._files.get("vkeys.txt", b"")).splitlines()
 
     def _check_signature(self, keys: Sequence[Key]) -> None:
@@ -238,16 +239,16 @@ class _Check:
         signed = read_checkpoint(note, keys)
         if isinstance(signed, str):
             self._break("signature", signed)
-            # Without a good signature what it says is still compared, as what the bundle claims.
+            # Without a valid signature its content is still compared, as the bundle's claim.
             claimed = unsigned(note)
             self._checkpoint = None if isinstance(claimed, str) else claimed
         else:
             self._checkpoint = signed
-            self._hold("signature")
-        if self._vkeys and not {vkey.strip() for vkey in self._vkeys} & set(self._inside()):
-            self._break("signature", "vkeys.txt does not hold the key that was given.")
+            self._pass("signature")
+        if self._vkeys and not {vkey.strip() for vkey in self._vkeys} & set(self._bundled_vkeys()):
+            self._break("signature", "vkeys.txt does not contain the given key.")
         if self._checkpoint and self._manifest and self._checkpoint.size != self._manifest.tree_size:
-            self._break("manifest", "The manifest names another size of the log than its checkpoint.")
+            self._break("manifest", "The manifest names another log size than its checkpoint.")
 
     def _check_inclusion(self, keys: Sequence[Key]) -> None:
         note = self._checkpoint
@@ -257,20 +258,20 @@ class _Check:
         for leaf in self._leaves:
             number, proof = leaf.sequence_number, next(proofs, None)
             if proof is None or proof.sequence_number != number:
-                return self._break("inclusion", f"The proof of event {number} is not where it must be.")
+                return self._break("inclusion", f"The proof of event {number} is missing or out of order.")
             path = hashes_of(proof)
             if not inclusion_holds(leaf_hash(leaf.text), number - 1, note.size, path, note.root):
                 return self._break("inclusion", f"Event {number} is not in the log that was signed.")
         if next(proofs, None) is not None and self._held["chain"]:
-            return self._break("inclusion", "There are proofs of events that are not here.")
+            return self._break("inclusion", "There are proofs of events that are not in the bundle.")
         text = self._files.get("anchor.leaf", b"")
         if text not in {leaf.text for leaf in self._leaves}:
-            return self._break("inclusion", "anchor.leaf is no leaf of these events.")
+            return self._break("inclusion", "anchor.leaf is not a leaf of these events.")
         proven = read_proof(self._files.get("anchor.tlog-proof", b""), text, keys)
         if isinstance(proven, str) and self._held["signature"]:
             return self._break("inclusion", f"anchor.tlog-proof: {proven}")
         if self._leaves:
-            self._hold("inclusion")
+            self._pass("inclusion")
         return None
 
     def _check_consistency(self, keys: Sequence[Key]) -> None:
@@ -285,23 +286,25 @@ class _Check:
         if older.origin != newer.origin:
             return self._break("consistency", "The older checkpoint is of another log.")
         if not consistency_holds(older.size, newer.size, older.root, newer.root, hashes_of(given)):
-            return self._break("consistency", "The log does not go on from its older checkpoint.")
+            return self._break("consistency", "The log is not a continuation of its older checkpoint.")
         self._older = older
-        return self._hold("consistency")
+        return self._pass("consistency")
 
     # ── the session ──
 
     def _check_thoughts(self, session_id: str) -> None:
-        session = decoded(self._files.get("session.json"), Session)
-        stated: list[Stated] = []
-        for one in self._lines("thoughts.jsonl", Recorded, "records"):
+        session = decoded(self._files.get("session.json"), EvidenceSession)
+        stated: list[StatedThought] = []
+        for one in self._lines("thoughts.jsonl", EvidenceThought, "records"):
             if one.index != len(stated):
                 self._break("records", "The lines of thoughts.jsonl are not numbered in order.")
             hashes = one.content_hash, one.parent_chain_hash, one.chain_hash
-            stated.append(Stated(one.record.encode(), *hashes, one.shredded_by))
+            stated.append(StatedThought(one.record.encode(), *hashes, one.shredded_by))
         if session is None:
             if stated or "session.json" in self._files:
-                self._break("records", "session.json, which the records begin with, cannot be read.")
+                self._break(
+                    "records", "session.json, which contains the genesis of the records, cannot be read."
+                )
             return None
         self._genesis = genesis_of(session.caller, session.session_id, session.started_at)
         if session.session_id != session_id or session.genesis != text_of(self._genesis):
@@ -311,15 +314,15 @@ class _Check:
         if verified.broken is not None:
             self._break("records", verified.broken)
         elif stated:
-            self._hold("records")
+            self._pass("records")
         return self._check_seal(session_id, self._genesis)
 
     def _check_seal(self, session_id: str, genesis: bytes) -> None:
         if "seal.json" not in self._files:
             if "seal_proofs.jsonl" in self._files:
-                self._break("seal", "There are proofs of records in a seal, and no seal.")
+                self._break("seal", "There are seal proofs, and no seal.")
             return None
-        self._seal = seal = decoded(self._files["seal.json"], Seal)
+        self._seal = seal = decoded(self._files["seal.json"], SealStatement)
         if seal is None:
             return self._break("seal", "seal.json cannot be read.")
         broken = check_seal(seal, session_id, genesis, self._thoughts)
@@ -329,32 +332,32 @@ class _Check:
         for place, thought in enumerate(self._thoughts):
             proof = next(proofs, None)
             if proof is None:
-                return self._break("seal", "There is not one proof in the seal for each record.")
+                return self._break("seal", "There are fewer seal proofs than records.")
             if proof.index != place or not check_seal_proof(seal, place, thought, hashes_of(proof)):
                 return self._break("seal", f"The proof of record {place} does not lead to the sealed root.")
         if next(proofs, None) is not None:
-            return self._break("seal", "There are proofs of records that are not here.")
-        return self._hold("seal")
+            return self._break("seal", "There are proofs of records that are not in the bundle.")
+        return self._pass("seal")
 
-    # ── what the events say of the session ──
+    # ── the session's events ──
 
     def _check_anchor(self, session_id: str) -> None:
-        said = Said(session_id, self._leaves)
+        claims = EventClaims(session_id, self._leaves)
         self._check_belonging(session_id)
         if self._genesis is not None:
-            self._compare_events(said)
-            self._check_tail(said)
-        elif said.genesis is not None or said.recorded:
-            self._break("records", "Events tell of a session of thoughts, and there is none here.")
-        if said.sealed is not None and self._seal is None:
-            self._break("seal", "An event says that the session was sealed, and there is no seal.")
-        # What is told of, and not here as it was, is anchored nowhere.
+            self._compare_events(claims)
+            self._check_tail(claims)
+        elif claims.genesis is not None or claims.recorded:
+            self._break("records", "Events refer to a session with thoughts, and the bundle has none.")
+        if claims.sealed is not None and self._seal is None:
+            self._break("seal", "An event records that the session was sealed, and there is no seal.")
+        # Records that differ from their events are not anchored.
         whole = self._held["records"] is not False and self._held["seal"] is not False
         if self._genesis is not None and whole and self._held["inclusion"] and self._held["signature"]:
-            self._hold("anchored")
+            self._pass("anchored")
 
     def _check_belonging(self, session_id: str) -> None:
-        """Events of another session under this one's name would be true, and prove nothing of it."""
+        """Events of another session would be valid, but prove nothing about this one."""
         trace_id = trace_of(session_id)
         named = {one for thought in self._thoughts for one in thought.record["audit_event_ids"]}
         for leaf in self._leaves:
@@ -362,39 +365,43 @@ class _Check:
                 return self._break("anchored", f"Event {leaf.sequence_number} is not of this session.")
         return None
 
-    def _compare_events(self, said: Said) -> None:
-        if said.genesis != text_of(self._genesis or b""):
-            self._break("anchored", "No event of the log tells of this session's genesis.")
+    def _compare_events(self, claims: EventClaims) -> None:
+        if claims.genesis != text_of(self._genesis or b""):
+            self._break("anchored", "No event of the log records this session's genesis.")
         for place, thought in enumerate(self._thoughts):
-            told = said.recorded.get(thought.record["record_id"])
-            if told != (text_of(thought.content_hash), text_of(thought.chain_hash)):
-                return self._break("anchored", f"No event of the log tells of record {place} as it is here.")
-            if thought.shredded_by is not None and not said.ordered(thought):
-                return self._break("records", f"No event of the log orders words of record {place} to go.")
-        if self._seal is not None and said.sealed != self._seal:
-            self._break("anchored", "No event of the log tells of this seal.")
+            recorded = claims.recorded.get(thought.record["record_id"])
+            if recorded != (text_of(thought.content_hash), text_of(thought.chain_hash)):
+                return self._break(
+                    "anchored", f"No event of the log records record {place} as it is in the bundle."
+                )
+            if thought.shredded_by is not None and not claims.ordered(thought):
+                return self._break("records", f"No event of the log orders the shredding of record {place}.")
+        if self._seal is not None and claims.sealed != self._seal:
+            self._break("anchored", "No event of the log records this seal.")
         return None
 
-    def _check_tail(self, said: Said) -> None:
+    def _check_tail(self, claims: EventClaims) -> None:
         here = {thought.record["record_id"] for thought in self._thoughts}
-        if said.recorded.keys() - here:
-            return self._break("missing_tail", "Events tell of more records than are here.")
+        if claims.recorded.keys() - here:
+            return self._break("missing_tail", "Events record more records than the bundle contains.")
         here_too = {leaf.event_id for leaf in self._leaves}
         for place, thought in enumerate(self._thoughts):
             if set(thought.record["audit_event_ids"]) - here_too:
-                return self._break("missing_tail", f"An event that record {place} goes by is not here.")
+                return self._break(
+                    "missing_tail", f"An event that record {place} refers to is not in the bundle."
+                )
         if self._seal is None:
             return None
         if self._seal.n_records != len(self._thoughts):
-            told = (
-                f"The seal covers {self._seal.n_records} records; {len(self._thoughts)} are here and whole."
+            sentence = (
+                f"The seal covers {self._seal.n_records} records; {len(self._thoughts)} are here and valid."
             )
-            return self._break("missing_tail", told)
-        return self._hold("missing_tail")
+            return self._break("missing_tail", sentence)
+        return self._pass("missing_tail")
 
 
 def _previous(record: Mapping[str, Any], number: int) -> str:
-    """What an event says it is linked to; the very first one must begin the chain."""
+    """The hash an event is linked to; the very first one must start the chain."""
     chain = record.get("hash_chain")
-    said = chain.get("previous_hash") if isinstance(chain, dict) else None
-    return GENESIS if number == 1 else string(said)
+    claims = chain.get("previous_hash") if isinstance(chain, dict) else None
+    return GENESIS if number == 1 else string(claims)

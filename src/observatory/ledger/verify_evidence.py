@@ -1,7 +1,7 @@
-"""What lies in an evidence bundle: the shape of each file, and how a stranger's bytes become it.
+"""The files of an evidence bundle: their structs, and how untrusted bytes are decoded into them.
 
-Of the verifier's family: imports nothing of ours but that family. Reading never raises: what is not of the
-shape is None, and the check it was for is broken.
+Part of the verifier: imports nothing of this project except other verifier modules. Reading never raises:
+what does not match its struct is None, and fails the check it was for.
 """
 
 import re
@@ -12,7 +12,7 @@ from uuid import UUID, uuid5
 import msgspec
 
 from observatory.ledger.verify_note import from_base64
-from observatory.ledger.verify_thoughts import Seal, Thought
+from observatory.ledger.verify_thoughts import SealStatement, VerifiedThought
 
 FORMAT: Final = "observatory-evidence/1"
 _NAMESPACE: Final = UUID("a1b2c3d4-e5f6-7890-abcd-ef1234567890")
@@ -25,7 +25,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sha256: str
 
 
-class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EvidenceManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: str
     tenant_id: str
     session_id: str
@@ -50,7 +50,7 @@ class SealProof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hashes: list[str]
 
 
-class Recorded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EvidenceThought(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     index: int
     record: str
     content_hash: str
@@ -59,7 +59,7 @@ class Recorded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shredded_by: int | None = None
 
 
-class Session(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EvidenceSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session_id: str
     caller: str
     started_at: str
@@ -67,19 +67,19 @@ class Session(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Consistency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An older checkpoint of the same log, and the proof that the newer one goes on from it."""
+    """An older checkpoint of the same log, and the proof that the newer one extends it."""
 
     checkpoint: str
     hashes: list[str]
 
 
 class Leaf(NamedTuple):
-    """An event that verified: what it says of a session, and what stands in the log for it."""
+    """A verified event: its content about a session, and its leaf data in the log."""
 
     sequence_number: int
     event_id: str
     trace_id: str
-    body: Mapping[str, Any]  # empty where it names no session: there may be very many
+    body: Mapping[str, Any]  # empty where it names no session, to save memory
     text: bytes
     timestamp: str = ""  # the same
 
@@ -87,13 +87,13 @@ class Leaf(NamedTuple):
         return self.trace_id == trace_id or self.body.get("session_id") == session_id
 
 
-class Said:
-    """What the events that verified say of the session's records."""
+class EventClaims:
+    """What the verified events record about the session's records."""
 
     def __init__(self, session_id: str, leaves: Sequence[Leaf]) -> None:
         self.genesis: str | None = None
         self.recorded: dict[str, tuple[str, str]] = {}
-        self.sealed: Seal | None = None
+        self.sealed: SealStatement | None = None
         self._records: dict[str, dict[str, Any]] = {}
         self._orders: dict[int, object] = {}
         self._embedded: object = None
@@ -112,35 +112,37 @@ class Said:
                 case "thoughts_shredded":
                     self._orders[leaf.sequence_number] = body.get("records")
                 case "thought_session_sealed":
-                    self.sealed = _converted({name: body.get(name) for name in Seal.__struct_fields__})
+                    self.sealed = _converted(
+                        {name: body.get(name) for name in SealStatement.__struct_fields__}
+                    )
 
-    def ordered(self, thought: Thought) -> bool:
-        """Whether an event ordered the words of this record to go, and the rest of it is as it was told.
+    def ordered(self, thought: VerifiedThought) -> bool:
+        """Whether an event ordered the shredding of this record, and its remaining members are unchanged.
 
-        No hash covers that rest any more: its own event says each member of it.
+        No hash covers the remaining members any more: each is compared with the record's own event.
         """
         record = thought.record
         named = self._orders.get(thought.shredded_by or 0)
-        told = self._records.get(record["record_id"], {})
+        members = self._records.get(record["record_id"], {})
         expected = self._embedded if record["index"] == 0 else None
         return (
             isinstance(named, list)
             and record["index"] in named
             and record["predecessor_chain_hash"] == expected
-            and all(told.get(name) == record[name] for name in record if name != "predecessor_chain_hash")
+            and all(members.get(name) == record[name] for name in record if name != "predecessor_chain_hash")
         )
 
 
 def leaf_of(number: int, record: Mapping[str, Any], text: bytes) -> Leaf:
     body = record.get("body")
-    told = body if isinstance(body, dict) and "session_id" in body else {}
-    moment = string(record.get("timestamp")) if told else ""
+    kept_body = body if isinstance(body, dict) and "session_id" in body else {}
+    moment = string(record.get("timestamp")) if kept_body else ""
     ids = string(record.get("audit_event_id")), string(record.get("trace_id"))
-    return Leaf(number, *ids, told, text, moment)
+    return Leaf(number, *ids, kept_body, text, moment)
 
 
 def trace_of(session_id: str) -> str:
-    """The trace of a session's messages: its own digits when it is a UUID, else the UUID 5 of its name."""
+    """The trace id of a session: its own digits when it is a UUID, otherwise the UUID 5 of its name."""
     digits = session_id.lower()
     if _UUID(digits) and digits.strip("0-"):
         return digits.replace("-", "")
@@ -148,7 +150,7 @@ def trace_of(session_id: str) -> str:
 
 
 def hashes_of(line: LogProof | SealProof | Consistency) -> list[bytes | None]:
-    """What is not base64 in its one spelling is None, and no proof."""
+    """The decoded hashes; None for one that is not canonical base64."""
     return [from_base64(text) for text in line.hashes]
 
 
@@ -161,7 +163,7 @@ def readable(raw: bytes) -> str:
 
 
 def printable(name: str) -> str:
-    """A name from a stranger's file, fit to be printed."""
+    """An untrusted file name, safe to print."""
     return "".join(letter if letter.isprintable() else "?" for letter in name[:100])
 
 
@@ -172,8 +174,8 @@ def decoded(raw: bytes | None, kind: Any) -> Any:
         return None
 
 
-def _converted(said: Mapping[str, Any]) -> Seal | None:
+def _converted(body: Mapping[str, Any]) -> SealStatement | None:
     try:
-        return msgspec.convert(said, Seal)
+        return msgspec.convert(body, SealStatement)
     except msgspec.ValidationError:
         return None

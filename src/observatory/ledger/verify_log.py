@@ -1,8 +1,8 @@
-"""The log's tree once more, apart from the writer's: inclusion, consistency and roots (RFC 6962).
+"""The verifier's own implementation of the Merkle tree: inclusion, consistency and roots (RFC 6962).
 
-Of the verifier's family: imports nothing of ours. `merkle.py` walks the steps of RFC 9162; here a proof is
-taken apart as RFC 6962 defines it, from the root downwards, so that one misunderstanding cannot stand in
-both. A proof's length must be exact. Whatever a stranger sends is answered True or False, it never raises.
+Part of the verifier: imports nothing of this project. `merkle.py` follows the steps of RFC 9162; here a proof
+is evaluated as RFC 6962 defines it, from the root downwards, so that one misunderstanding cannot be in both.
+A proof's length must be exact. Untrusted input gives True or False; nothing raises.
 """
 
 from collections.abc import Iterable
@@ -10,8 +10,8 @@ from hashlib import sha256
 from typing import Final, TypeGuard
 
 EMPTY_ROOT: Final = sha256(b"").digest()
-MOST_LEAVES: Final = (1 << 63) - 1  # a size as C2SP's and Go's readers hold it
-MOST_HASHES: Final = 64  # of a proof within a tree of so many leaves
+MAX_LEAVES: Final = (1 << 63) - 1  # the largest size C2SP's and Go's readers accept
+MAX_HASHES: Final = 64  # in a proof for a tree of that size
 
 
 def leaf_hash(data: bytes) -> bytes:
@@ -30,7 +30,7 @@ def leaf_text(tenant_id: str, sequence_number: int, event_hash: str, record: byt
 
 
 def inclusion_holds(leaf: object, index: object, size: object, path: object, root: object) -> bool:
-    """Whether the leaf hash stands at `index` of the tree with this size and root."""
+    """Whether the leaf hash is at `index` of the tree with this size and root."""
     if not (_is_hash(leaf) and _is_hash(root) and _are_hashes(path)):
         return False
     if not (_is_count(index) and _is_count(size) and index < size):
@@ -39,10 +39,10 @@ def inclusion_holds(leaf: object, index: object, size: object, path: object, roo
 
 
 def consistency_holds(old: object, new: object, old_root: object, new_root: object, path: object) -> bool:
-    """Whether the tree of size `new` begins with all of the one of size `old`; from 0 nothing is shown."""
+    """Whether the tree of size `new` starts with the one of size `old`; False for 0, which proves nothing."""
     if not (_is_count(old) and _is_count(new) and 0 < old <= new):
         return False
-    if old == new:  # nothing to show: the official vectors take two equal roots of any length
+    if old == new:  # nothing to prove: the official vectors accept two equal roots of any length
         return path in ([], ()) and type(old_root) is bytes and old_root == new_root
     if not (_is_hash(old_root) and _is_hash(new_root) and _are_hashes(path)):
         return False
@@ -55,37 +55,38 @@ def _is_hash(value: object) -> TypeGuard[bytes]:
 
 
 def _is_count(value: object) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value <= MOST_LEAVES
+    return type(value) is int and 0 <= value <= MAX_LEAVES
 
 
 def _are_hashes(path: object) -> TypeGuard[list[bytes]]:
-    return isinstance(path, list | tuple) and len(path) <= MOST_HASHES and all(map(_is_hash, path))
+    return isinstance(path, list | tuple) and len(path) <= MAX_HASHES and all(map(_is_hash, path))
 
 
 def _left_of(size: int) -> int:
-    """RFC 6962 §2.1: on the left stands the largest power of two smaller than the size."""
+    """RFC 6962 §2.1: the left subtree has the largest power of two smaller than the size."""
     return 1 << ((size - 1).bit_length() - 1)
 
 
 def _root_above(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes | None:
-    """RFC 6962 §2.1.1: PATH ends with the other half of the whole tree; before it stands PATH in our half."""
+    """RFC 6962 §2.1.1: PATH ends with the other half of the whole tree, preceded by PATH in the leaf's
+    half."""
     if size == 1:
         return leaf if not path else None
     if not path:
         return None
     other, left = path.pop(), _left_of(size)
     if index < left:
-        mine = _root_above(leaf, index, left, path)
-        return None if mine is None else node_hash(mine, other)
-    mine = _root_above(leaf, index - left, size - left, path)
-    return None if mine is None else node_hash(other, mine)
+        own = _root_above(leaf, index, left, path)
+        return None if own is None else node_hash(own, other)
+    own = _root_above(leaf, index - left, size - left, path)
+    return None if own is None else node_hash(other, own)
 
 
 def _roots_of(
     old: int, new: int, known: bytes | None, path: list[bytes]
 ) -> tuple[bytes, bytes] | tuple[None, None]:
     """RFC 6962 §2.1.2, SUBPROOF: both roots over the same leaves. `known` is its flag: the old root, where
-    the old tree is a whole left part and so not in the proof."""
+    the old tree is a complete left subtree and so not in the proof."""
     if old == new and known is not None:
         return known, known
     if not path:
@@ -103,10 +104,10 @@ def _roots_of(
     return node_hash(other, first), node_hash(other, second)
 
 
-class Span:
-    """The whole subtrees over the leaves from `start` to `end`: what a worker knows of its part of the log.
+class TreeSpan:
+    """The complete subtrees over the leaves from `start` to `end`: a worker's part of the log.
 
-    Parts that touch are joined to what one worker would have had, so the root needs every leaf only once.
+    Adjacent parts are joined to what one worker would have computed, so every leaf is hashed only once.
     """
 
     def __init__(self, start: int = 0) -> None:
@@ -117,7 +118,8 @@ class Span:
         self._extend(0, list(leaves))
 
     def _extend(self, height: int, roots: list[bytes]) -> None:
-        """Layer by layer, which is twice as fast as one by one; what has no partner here is put by itself."""
+        """Layer by layer, which is twice as fast as one by one; a node without a sibling here is added
+        alone."""
         if roots and self.end >> height & 1:
             self._put(height, roots[0])
             roots = roots[1:]
@@ -130,8 +132,8 @@ class Span:
         if len(roots) & 1:
             self._put(height, roots[-1])
 
-    def join(self, after: "Span") -> bool:
-        """Take in the part that begins where this one ends; False when it does not."""
+    def join(self, after: "TreeSpan") -> bool:
+        """Append the part that begins where this one ends; False when it does not."""
         if after.start != self.end:
             return False
         for height, root in after._trees:
@@ -141,14 +143,14 @@ class Span:
     def _put(self, height: int, root: bytes) -> None:
         trees, place = self._trees, self.end >> height
         self.end += 1 << height
-        # A right half meets its left half, unless that lies before our start.
+        # Join a right half with its left half, unless that lies before our start.
         while place & 1 and trees and trees[-1][0] == height:
             root = sha256(b"\x01" + trees.pop()[1] + root).digest()
             height, place = height + 1, place >> 1
         trees.append((height, root))
 
     def root(self) -> bytes | None:
-        """Of the log up to `end`; None for a part that does not begin at its beginning."""
+        """The root of the log up to `end`; None for a part that does not begin at 0."""
         if self.start:
             return None
         if not self._trees:

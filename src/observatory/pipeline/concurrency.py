@@ -1,18 +1,18 @@
-"""Who was first wins: a change that says what it saw is refused when that is no longer so.
+"""Optimistic concurrency: a change based on an outdated version is refused.
 
-Law: looked at under the lock, in the act that would change it. Who says nothing is asked nothing.
+Law: checked under the lock, in the command that makes the change. A request without a version is not checked.
 """
 
 from __future__ import annotations
 
-from observatory.pipeline.state import Verdict
-from observatory.protocol.answers import Refused
+from observatory.pipeline.state import SubmissionResult
 from observatory.protocol.clock import from_ns
+from observatory.protocol.responses import Refused
 
 
-def stale(was: str | None, changed_ns: int) -> Verdict | None:
-    """`was`: the time of its last change, as whoever changes it now saw it."""
+def conflict_if_stale(was: str | None, changed_ns: int) -> SubmissionResult | None:
+    """`was`: the time of the last change as the caller saw it."""
     if was is None or was == from_ns(changed_ns):
         return None
-    detail = "somebody changed this meanwhile; look at it again, then save yours"
-    return Verdict(409, Refused(reason="stale", detail=detail))
+    detail = "this was changed in the meantime; reload it and try again"
+    return SubmissionResult(409, Refused(reason="stale", detail=detail))

@@ -1,7 +1,7 @@
-"""From drafts to finished rows: the audit event, its place in the chain, and the message beside it.
+"""Turns event drafts into finished rows: the audit event, its position in the chain, and its deliveries.
 
-Only the pipeline appends. What is built here holds no floats and no payload text: `summary` names
-type, agent, tool and status. The exact bytes that were hashed are the bytes stored (ruling 34).
+Only the pipeline appends. Events contain no floats and no payload text: `summary` names type, agent, tool
+and status. The exact bytes that were hashed are the bytes stored (ruling 34).
 """
 
 from __future__ import annotations
@@ -12,42 +12,55 @@ from typing import Any
 import msgspec
 
 from observatory.ledger.chain import Linked, link
-from observatory.pipeline.message_context import Passage
-from observatory.pipeline.message_event import Events, Service
-from observatory.pipeline.rows import AuditRow, DeliveryRow, Session
-from observatory.pipeline.state import Changes, Draft, Memory, Principal
+from observatory.pipeline.message_context import Effect, MessageContext
+from observatory.pipeline.message_event import MessageEvents, ServiceInfo
+from observatory.pipeline.rows import AuditRow, DeliveryRow, SessionRow
+from observatory.pipeline.state import BatchState, EventDraft, Principal, TransactionChanges
 from observatory.protocol.clock import from_ns
 from observatory.protocol.events import SEVERITY, severity_text
 from observatory.protocol.identity import mint
 from observatory.protocol.otel import conversation_to_trace_id, span_id_of
 
-SYSTEM_SESSION = "/system"  # with a slash, which no session id of an agent may hold
+SYSTEM_SESSION = "/system"  # with a slash, which no agent's session id may contain
 
 
 @lru_cache(maxsize=64)
 def system_trace(tenant_id: str) -> str:
-    """Events that belong to no session share one trace per tenant."""
+    """The trace of events without a session: one per tenant."""
     return conversation_to_trace_id(f"{tenant_id}{SYSTEM_SESSION}")
 
 
-class Scribe:
+class EventWriter:
     """Gives each draft of one batch its number, its hashes and its row."""
 
-    def __init__(self, service: Service, memory: Memory, changes: Changes, now_ns: int) -> None:
+    def __init__(
+        self,
+        service: ServiceInfo,
+        memory: BatchState,
+        changes: TransactionChanges,
+        now_ns: int,
+        forwarded: tuple[Effect, ...] = (),
+    ) -> None:
+        self._forwarded = forwarded
         self.memory = memory
         self.changes = changes
         self.now_ns = now_ns
-        # With which the submission at hand was made (S1140); None outside of a batch.
+        # Key of the submission being processed (S1140); None outside of a batch.
         self.key_id: str | None = None
         self._observed = from_ns(now_ns)
-        self._events = Events(service, memory.tenant.tenant_id, self._observed)
+        self._events = MessageEvents(service, memory.tenant.tenant_id, self._observed)
 
     @property
     def next_sequence(self) -> int:
         return self.memory.head.sequence_number + 1
 
-    def append(self, draft: Draft) -> int:
-        """An event of the house."""
+    def forward(self, ctx: MessageContext, number: int) -> None:
+        """What follows from a message being forwarded, at once or after a hold."""
+        for effect in self._forwarded:
+            effect(ctx, self, number)
+
+    def append(self, draft: EventDraft) -> int:
+        """Append an event of the gateway; returns its sequence number."""
         number = self.next_sequence
         event_id = mint("evt_", self.now_ns, number)
         attributes = draft.attributes
@@ -92,7 +105,9 @@ class Scribe:
         )
         return number
 
-    def tell(self, sequence_number: int, agent_no: int, kind: str, body: dict[str, Any], **more: Any) -> None:
+    def deliver(
+        self, sequence_number: int, agent_no: int, kind: str, body: dict[str, Any], **more: Any
+    ) -> None:
         self.changes.deliveries.append(
             DeliveryRow(
                 sequence_number=sequence_number,
@@ -106,7 +121,7 @@ class Scribe:
 
     def in_session(
         self,
-        session: Session,
+        session: SessionRow,
         event_type: str,
         summary: str,
         detail: dict[str, Any],
@@ -114,9 +129,9 @@ class Scribe:
         parent_span_id: str | None = None,
         message_id: str | None = None,
         recipient_id: str | None = None,
-    ) -> Draft:
-        """A draft of an event of the house or of a person that belongs to a session."""
-        return Draft(
+    ) -> EventDraft:
+        """Draft an event of the gateway or of a person that belongs to a session."""
+        return EventDraft(
             event_type=event_type,
             severity=SEVERITY[event_type],
             timestamp=self._observed,
@@ -133,28 +148,31 @@ class Scribe:
             recipient_id=recipient_id,
         )
 
-    def chronicle(
-        self, passage: Passage, session: Session, event_type: str, detail: dict[str, Any] | None = None
+    def append_message_event(
+        self,
+        ctx: MessageContext,
+        session: SessionRow,
+        event_type: str,
+        detail: dict[str, Any] | None = None,
     ) -> int:
-        """The event of a message: delivered, held, refused. Built without a draft: it is nearly every one."""
-        message, memory = passage.message, self.memory
+        """Append the event of a message: delivered, held, refused. Built without a draft: the most frequent
+        case."""
+        message, memory = ctx.message, self.memory
         number = memory.head.sequence_number + 1
-        if message.message_id is None and not passage.archived_seq:
-            # Minted a moment ago for this very number: under its own prefix it is as good for the event.
-            event_id = f"evt_{passage.message_id[4:]}"
+        if message.message_id is None and not ctx.archived_seq:
+            # The message id was just minted for this number: reuse it with the event's prefix.
+            event_id = f"evt_{ctx.message_id[4:]}"
         else:
             event_id = mint("evt_", self.now_ns, number)
         severity = max(message.severity, SEVERITY[event_type])
-        done = None
+        result = None
         if detail is None:
-            done = self._events.linked(memory.head, passage, session, event_type, event_id, severity)
-        if done is None:
-            event, recipient_id = self._events.mapping(
-                passage, session, event_type, event_id, severity, detail
-            )
-            done = link(memory.head, event, memory.tenant.tenant_id), recipient_id
-        linked, to = done
-        self._write(linked, message.timestamp_ns, severity, session.session_no, passage.entity_id, to)
+            result = self._events.linked(memory.head, ctx, session, event_type, event_id, severity)
+        if result is None:
+            event, recipient_id = self._events.mapping(ctx, session, event_type, event_id, severity, detail)
+            result = link(memory.head, event, memory.tenant.tenant_id), recipient_id
+        linked, to = result
+        self._write(linked, message.timestamp_ns, severity, session.session_no, ctx.entity_id, to)
         return number
 
     def _write(
@@ -181,7 +199,7 @@ class Scribe:
         )
 
 
-def notice(
+def gateway_event(
     tenant_id: str,
     event_type: str,
     summary: str,
@@ -189,9 +207,9 @@ def notice(
     principal: Principal | None = None,
     detail: dict[str, Any] | None = None,
     severity: int | None = None,
-) -> Draft:
-    """An event of the house itself: about access, versions, violations; it belongs to no session."""
-    return Draft(
+) -> EventDraft:
+    """Draft an event of the gateway without a session: about access, versions, violations."""
+    return EventDraft(
         event_type=event_type,
         severity=SEVERITY[event_type] if severity is None else severity,
         timestamp=from_ns(now_ns),

@@ -1,9 +1,10 @@
-"""The slow second look: every fault of a message that failed, each with path and rule.
+"""All faults of an invalid message, each with path and rule: the slow path of the interceptor.
 
-Law: a fault is worded from the contract alone. No value of the payload and no name of an unknown key
-ever stands in a path or a sentence, for a refused body is kept nowhere (ruling 12) and answers are
-logged. The judges (`judges.py`) are made once, from the same structs the decoder uses, so both agree on what
-is valid; they run over an exact parse, stop at the document's depth limit and at 100 faults, and never raise.
+Law: the text of a fault comes from the contract alone. No value of the payload and no name of an unknown key
+ever appears in a path or a message, because a refused body is not stored (ruling 12) and responses are
+logged. The validators (`validation.py`) are built once, from the same structs the decoder uses, so both agree
+on what is valid; they run over an exact parse, stop at the document's depth limit and at 100 faults, and
+never raise.
 """
 
 from collections.abc import Iterator
@@ -13,16 +14,16 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect as kinds
 
-from observatory.pipeline.validation import MAX_FAULTS, ROOT, Judge, judge_of_rule
-from observatory.protocol.answers import Fault
+from observatory.pipeline.validation import MAX_FAULTS, ROOT, Validator, validator_of_rule
 from observatory.protocol.decision_log import DecisionLog
-from observatory.protocol.document import MAX_DEPTH, TooDeep, Twin, offences
+from observatory.protocol.document import MAX_DEPTH, DuplicateKeys, TooDeep, offences
 from observatory.protocol.envelope import BY_TYPE, Envelope
 from observatory.protocol.message import Form
+from observatory.protocol.responses import Fault
 
 
 def form_of(value: Any) -> Form:
-    """Which wire form a body means to be."""
+    """The wire form a body seems to have."""
     if isinstance(value, dict) and (
         "envelope_version" in value or ("message_type" in value and "payload" in value)
     ):
@@ -35,15 +36,15 @@ def collect(value: Any) -> list[Fault]:
     return list(islice(_of_message(value), MAX_FAULTS))
 
 
-def is_mute(value: Any) -> bool:
-    """Whether a log's intent is there and empty."""
+def has_empty_intent(value: Any) -> bool:
+    """Whether a log's intent is present and empty."""
     cognition = value.get("cognition") if isinstance(value, dict) else None
     intent = cognition.get("intent") if isinstance(cognition, dict) else None
     return isinstance(intent, str) and not intent.strip()
 
 
 def sender_of(value: Any) -> tuple[str | None, str | None]:
-    """Agent and capability version a faulty body names, each only when it keeps its own rule."""
+    """Agent and capability version an invalid body names, each only if it is itself valid."""
     if form_of(value) == "envelope":
         return _valid_text(value, "sender", "entity_id", _ENTITY_ID), None
     return (
@@ -52,10 +53,10 @@ def sender_of(value: Any) -> tuple[str | None, str | None]:
     )
 
 
-def _valid_text(value: Any, section: str, name: str, judge: Judge) -> str | None:
+def _valid_text(value: Any, section: str, name: str, judge: Validator) -> str | None:
     for step in (section, name):
-        # Of two equal keys neither can be believed.
-        if not isinstance(value, dict) or isinstance(value, Twin):
+        # With duplicate keys neither value can be trusted.
+        if not isinstance(value, dict) or isinstance(value, DuplicateKeys):
             return None
         value = value.get(step)
     return None if value is None or any(judge(value, "", 1)) else str(value)
@@ -84,14 +85,14 @@ def _untyped(value: dict[str, Any]) -> Fault:
 
 
 def _at(rule: kinds.Type, *names: str) -> kinds.Type:
-    """The rule of a field, by the way to it."""
+    """The rule of the field at this path."""
     for name in names:
         assert isinstance(rule, kinds.StructType)
         rule = next(field.type for field in rule.fields if field.encode_name == name)
     return rule
 
 
-# An envelope of no known type is judged by what all types share.
+# An envelope of unknown type is validated against the fields all types share.
 _SHARED: Final = {field.name: field for field in msgspec.structs.fields(Envelope) if field.name != "payload"}
 _UNTYPED_RULE: Final = kinds.type_info(
     msgspec.defstruct(
@@ -106,9 +107,9 @@ _UNTYPED_RULE: Final = kinds.type_info(
     )
 )
 _LOG_RULE: Final = kinds.type_info(DecisionLog)
-_LOG: Final = judge_of_rule(_LOG_RULE)
-_ENVELOPES: Final = {name: judge_of_rule(kinds.type_info(cls)) for name, cls in BY_TYPE.items()}
-_UNTYPED: Final = judge_of_rule(_UNTYPED_RULE)
-_ENTITY_ID: Final = judge_of_rule(_at(_UNTYPED_RULE, "sender", "entity_id"))
-_AGENT_ID: Final = judge_of_rule(_at(_LOG_RULE, "identity", "agent_id"))
-_CAPABILITY_VERSION: Final = judge_of_rule(_at(_LOG_RULE, "identity", "capability_version"))
+_LOG: Final = validator_of_rule(_LOG_RULE)
+_ENVELOPES: Final = {name: validator_of_rule(kinds.type_info(cls)) for name, cls in BY_TYPE.items()}
+_UNTYPED: Final = validator_of_rule(_UNTYPED_RULE)
+_ENTITY_ID: Final = validator_of_rule(_at(_UNTYPED_RULE, "sender", "entity_id"))
+_AGENT_ID: Final = validator_of_rule(_at(_LOG_RULE, "identity", "agent_id"))
+_CAPABILITY_VERSION: Final = validator_of_rule(_at(_LOG_RULE, "identity", "capability_version"))

@@ -1,10 +1,10 @@
-"""The first stage: bytes in, a `Message` or the reasons why not out.
+"""Validation of a message body: takes bytes, returns a `Message` or the reasons for refusing it.
 
-Law (rulings 4, 12): what is not valid does not pass, and of what did not pass only the hash goes on. The
-fast path is a typed decode that refuses unknown fields, invalid UTF-8, lone surrogates and what is not
-finite, and cheap looks for the rest that are allowed to doubt but never to miss; any doubt goes to the
-exact parse, any fault to the slow walk over the same structs. Pure: no clock, no store; the same bytes
-give the same answer. It never raises on input.
+Law (rulings 4, 12): an invalid body does not pass, and only its hash is recorded. The fast path is a typed
+decode that refuses unknown fields, invalid UTF-8, lone surrogates and non-finite numbers, plus cheap checks
+for the other rules, which may give false alarms but never miss a fault; a doubtful body goes to the exact
+parse, a faulty one to the slow walk over the same structs. Pure: no clock, no store; the same bytes give the
+same result. It never raises on input.
 """
 
 import re
@@ -16,36 +16,36 @@ import msgspec
 from msgspec import UNSET
 
 from observatory.pipeline import faults
+from observatory.pipeline.unknown_fields import count_unknown
 from observatory.pipeline.validation import ROOT
 from observatory.protocol import clock
-from observatory.protocol.answers import Fault
 from observatory.protocol.decision_log import DecisionLog, Identity, Meta
-from observatory.protocol.document import has_every_key, has_no_twin_keys, parse
+from observatory.protocol.decoders import outline_decoder, patterns_of, strict_decoder
+from observatory.protocol.document import has_no_duplicate_keys, has_same_keys, parse
 from observatory.protocol.envelope import AnyEnvelope, Envelope, priority_of
 from observatory.protocol.events import INFO, SEVERITY, alert_severity
 from observatory.protocol.identity import canonical_id, canonical_uuid
 from observatory.protocol.message import Form, Message
 from observatory.protocol.messages import ActionConfirmation, Heartbeat, StatusAlert, SystemEvent
 from observatory.protocol.otel import uuid_of_trace
+from observatory.protocol.responses import Fault
 from observatory.protocol.rules import MAX_SAFE, NAME
-from observatory.protocol.sealed import outline_decoder, patterns_of, strict_decoder
-from observatory.protocol.unknown import count_unknown
 
 NO_PARENT: Final = "meta.parent_step_id is missing; send null for a root step"
-PLACES: Final = ("type:", "cluster:", "session:")
-INPUT_NOT_JSON: Final = "action.tool_input is not JSON; it was kept as it is"
+ADDRESS_PREFIXES: Final = ("type:", "cluster:", "session:")
+INPUT_NOT_JSON: Final = "action.tool_input is not JSON; it was stored unchanged"
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """How much is taken."""
+class MessageLimits(msgspec.Struct, frozen=True):
+    """Limits of a message body."""
 
     message_bytes: int = 1_048_576
-    # Of what comes in an intent says something (S1167); what was archived before is read as it is.
+    # Incoming logs need a non-empty intent (S1167); archived ones are read as they are.
     needs_intent: bool = False
 
 
-class Violation(msgspec.Struct, frozen=True):
-    """A body that breaks the contract: 422. Names are there only when their own rule holds."""
+class SchemaViolation(msgspec.Struct, frozen=True):
+    """A body that breaks the contract: 422. Names are set only when they are themselves valid."""
 
     faults: tuple[Fault, ...]
     raw_payload_hash: str
@@ -54,30 +54,30 @@ class Violation(msgspec.Struct, frozen=True):
 
     @property
     def violation_reason(self) -> str:
-        """One line for the event: the first fault and how many more."""
+        """One line for the event: the first fault and the number of others."""
         first = self.faults[0]
         more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
         return f"{first.path}: {first.problem}{more}"
 
 
 class NotJson(msgspec.Struct, frozen=True):
-    """A body that is no JSON at all: 400."""
+    """A body that is not JSON: 400."""
 
     raw_payload_hash: str
 
 
 class TooLarge(msgspec.Struct, frozen=True):
-    """A body beyond the limit: 413. It was not hashed, nothing of it was read."""
+    """A body beyond the limit: 413. It was neither hashed nor parsed."""
 
     limit: int
 
 
-Intercepted = Message | Violation | NotJson | TooLarge
+Intercepted = Message | SchemaViolation | NotJson | TooLarge
 
-_DEFAULT: Final = Limits()
+_DEFAULT: Final = MessageLimits()
 _DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _ENVELOPE: Final = cast(type[Envelope], AnyEnvelope)
-# Its patterns are looked at by `_fits`.
+# Its patterns are checked by `_fits`.
 _strict_log: Final = strict_decoder(DecisionLog, patterns=False).decode
 _lenient_log: Final = msgspec.json.Decoder(DecisionLog).decode
 _strict_envelope: Final = strict_decoder(_ENVELOPE).decode
@@ -98,14 +98,14 @@ _is_name, _is_version, _session_pattern, _is_reference = (
 )
 
 
-def intercept(raw: bytes, limits: Limits = _DEFAULT) -> Intercepted:
-    """Judge one body."""
+def intercept(raw: bytes, limits: MessageLimits = _DEFAULT) -> Intercepted:
+    """Validate one body."""
     if len(raw) > limits.message_bytes:
         return TooLarge(limits.message_bytes)
     digest = sha256(raw).digest()
     message = None
     try:
-        # A hint, not a verdict: a wrong guess fails to decode and gets the second look.
+        # A hint: a wrong guess fails to decode and goes to the exact check.
         if raw.startswith(b'{"meta"') or b'"envelope_version"' not in raw:
             log = _strict_log(raw)
             if (
@@ -117,34 +117,34 @@ def intercept(raw: bytes, limits: Limits = _DEFAULT) -> Intercepted:
                 message = _from_log(raw, digest, log, ())
         else:
             envelope = _strict_envelope(raw)
-            if b"\\u0000" not in raw and has_no_twin_keys(raw) and not _has_free_values(envelope):
+            if b"\\u0000" not in raw and has_no_duplicate_keys(raw) and not _has_free_values(envelope):
                 message = _from_envelope(raw, digest, envelope, ())
     except _DECODE_ERRORS:
         pass
-    if message is None or (limits.needs_intent and _is_mute(message.log)):
-        return _second_look(raw, digest, limits.needs_intent)
+    if message is None or (limits.needs_intent and _has_empty_intent(message.log)):
+        return _check_exactly(raw, digest, limits.needs_intent)
     return message
 
 
-def _is_mute(log: DecisionLog | None) -> bool:
+def _has_empty_intent(log: DecisionLog | None) -> bool:
     return log is not None and log.cognition is not None and not log.cognition.intent.strip()
 
 
 def _has_no_twin_fields(raw: bytes) -> bool:
-    """`has_no_twin_keys` of a log the strict decoder took: half the work, for all its keys are known.
+    """`has_no_twin_keys` for a log the strict decoder accepted: half the work, as all its keys are known.
 
-    Its outline is never longer than itself, so equal lengths say that no key was dropped. Spaces between
-    the values make it shorter too; then the keys are counted.
+    The outline is never longer than the log, so equal lengths prove that no key was dropped. Whitespace
+    between values makes it shorter too; then the keys are counted.
     """
     again = _encode(_outline(raw))
-    return len(again) == len(raw) or has_every_key(again, raw)
+    return len(again) == len(raw) or has_same_keys(again, raw)
 
 
 def _fits(meta: Meta, identity: Identity) -> bool:
-    """Whether all text fits its pattern, which `_strict_log` does not ask.
+    """Whether all text matches its pattern, which `_strict_log` does not check.
 
-    The names of an agent are the same in its every message, and a UUID fits wherever a name or a reference
-    does: so there is seldom anything to match.
+    An agent sends the same names in every message, and a UUID is valid wherever a name or a reference is:
+    so there is seldom anything to match.
     """
     step, parent, parents = meta.step_id, meta.parent_step_id, meta.parent_step_ids
     return (
@@ -186,7 +186,7 @@ def _has_huge_cost(log: DecisionLog) -> bool:
 
 
 def _has_free_values(envelope: Envelope) -> bool:
-    """Free-form objects may nest or hold huge integers, unless they hold nothing but text."""
+    """Whether free-form objects contain anything but text: they may nest or hold huge integers."""
     payload = envelope.payload
     free: list[dict[str, Any] | None] = [envelope.metadata]
     if isinstance(payload, ActionConfirmation):
@@ -196,21 +196,21 @@ def _has_free_values(envelope: Envelope) -> bool:
     return any(type(item) is not str for one in free if one for item in one.values())
 
 
-def _second_look(raw: bytes, digest: bytes, needs_intent: bool) -> Message | Violation | NotJson:
-    """The exact judgement: unknown fields are kept and counted, faults are all found."""
+def _check_exactly(raw: bytes, digest: bytes, needs_intent: bool) -> Message | SchemaViolation | NotJson:
+    """The exact check: unknown fields are kept and counted, all faults are found."""
     document = parse(raw)
     if document is None:
         return NotJson(f"sha256:{digest.hex()}")
     if document.clean:
         message = _lenient(raw, digest, document.value)
-        if message is not None and not (needs_intent and _is_mute(message.log)):
+        if message is not None and not (needs_intent and _has_empty_intent(message.log)):
             return message
-    found = faults.collect(document.value)
-    if needs_intent and faults.is_mute(document.value):
-        found.append(Fault("cognition.intent", "must say something: it is empty"))
-    found = found or [Fault(ROOT, "does not fit the schema")]
+    problems = faults.collect(document.value)
+    if needs_intent and faults.has_empty_intent(document.value):
+        problems.append(Fault("cognition.intent", "must not be empty"))
+    problems = problems or [Fault(ROOT, "does not match the schema")]
     agent_id, version = faults.sender_of(document.value)
-    return Violation(tuple(found), f"sha256:{digest.hex()}", agent_id, version)
+    return SchemaViolation(tuple(problems), f"sha256:{digest.hex()}", agent_id, version)
 
 
 def _lenient(raw: bytes, digest: bytes, value: Any) -> Message | None:
@@ -233,7 +233,7 @@ def _unknown(value: Any, form: Form) -> tuple[str, ...]:
 
 
 def _from_log(raw: bytes, digest: bytes, log: DecisionLog, warnings: tuple[str, ...]) -> Message | None:
-    """None when a rule beyond the types is broken: the trace id is no UUID, the time is no time."""
+    """None when a rule beyond the types is broken: the trace id is not a UUID, the time is invalid."""
     meta, identity, action = log.meta, log.identity, log.action
     trace_id = _trace_hex(meta.trace_id)
     try:
@@ -255,10 +255,10 @@ def _from_log(raw: bytes, digest: bytes, log: DecisionLog, warnings: tuple[str, 
     session_id = meta.session_id and _recurring_id(meta.session_id)
     step_id = name = meta.step_id
     if step_id is not None:
-        found = canonical_uuid(step_id)
-        if found is not None:
-            step_id = name = found
-        else:  # what `step_name` says of it, without asking again whether it is a UUID
+        uuid = canonical_uuid(step_id)
+        if uuid is not None:
+            step_id = name = uuid
+        else:  # what `step_name` returns, without checking again whether it is a UUID
             name = f"{session_id or uuid_of_trace(trace_id)}/{step_id}"
     # By position: naming 32 fields costs a microsecond, and nearly every message is made here.
     return Message(
@@ -303,7 +303,7 @@ _recurring_id: Final = lru_cache(maxsize=16_384)(canonical_id)
 
 @lru_cache(maxsize=16_384)
 def _trace_hex(text: str) -> str | None:
-    """The 32 digits of a trace id; None when it is no UUID, or all zero."""
+    """The 32 digits of a trace id; None when it is not a UUID, or all zero."""
     digits = (canonical_uuid(text) or _NIL).replace("-", "")
     return digits if digits != _NIL else None
 
@@ -322,7 +322,7 @@ def _from_envelope(raw: bytes, digest: bytes, envelope: Envelope, warnings: tupl
     metadata = envelope.metadata or {}
     session_id = metadata.get("session_id")
     severity, tool, status = _summary(envelope)
-    recipient, recipient_type = _whom(envelope)
+    recipient, recipient_type = _recipient_of(envelope)
     return Message(
         form="envelope",
         message_type=envelope.message_type,
@@ -359,17 +359,18 @@ def _from_envelope(raw: bytes, digest: bytes, envelope: Envelope, warnings: tupl
     )
 
 
-def _whom(envelope: Envelope) -> tuple[str, str | None]:
-    """An entity; or, of one to the house whose metadata names a place, that place: the router chooses who."""
+def _recipient_of(envelope: Envelope) -> tuple[str, str | None]:
+    """The recipient's entity id and type; or, for an envelope to the gateway whose metadata names an address,
+    that address: the router chooses the agent."""
     to = envelope.recipient
     address = (envelope.metadata or {}).get("address") if to.entity_type == "system" else None
-    if isinstance(address, str) and address.startswith(PLACES) and NAME.search(address):
+    if isinstance(address, str) and address.startswith(ADDRESS_PREFIXES) and NAME.search(address):
         return address, None
     return to.entity_id, to.entity_type
 
 
 def _summary(envelope: Envelope) -> tuple[int, str | None, str | None]:
-    """Severity, tool and status: short words of the contract, never text of the payload."""
+    """Severity, tool and status: constants of the protocol, never text of the payload."""
     payload = envelope.payload
     if isinstance(payload, Heartbeat):
         return SEVERITY["heartbeat"], None, None

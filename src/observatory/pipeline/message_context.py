@@ -1,4 +1,4 @@
-"""One message on its way through the corridor: what the stages have found out so far."""
+"""The context of one message in the pipeline: what the stages have determined so far."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ from collections.abc import Callable
 
 import msgspec
 
-from observatory.pipeline.rows import Agent, Member, Session, Write
-from observatory.pipeline.state import Desk, Draft, Memory, Principal, Redacted, Verdict
+from observatory.pipeline.rows import AgentRow, MemberRow, RowWrite, SessionRow
+from observatory.pipeline.state import (
+    BatchState,
+    EventDraft,
+    Principal,
+    RedactionResult,
+    SubmissionResult,
+    UnitOfWork,
+)
 from observatory.protocol.message import Message
 from observatory.protocol.otel import TraceContext
 
 
-class Gate(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a person must look at this message before it is forwarded."""
+class ApprovalGate(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a person must approve this message before it is forwarded."""
 
     reason: str  # hitl_required, policy, budget
     detail: str
@@ -23,42 +30,42 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     on_expiry: str = "deny"
 
 
-class Passage(msgspec.Struct, gc=False):
+class MessageContext(msgspec.Struct, gc=False):
     message: Message
     principal: Principal
     received_ns: int
-    agent: Agent | None = None
-    session: Session | None = None
-    member: Member | None = None
+    agent: AgentRow | None = None
+    session: SessionRow | None = None
+    member: MemberRow | None = None
     entity_id: str = ""
     step_id: str = ""
     name: str = ""
     parents: tuple[str, ...] = ()
     parent_inferred: bool = False
     warnings: list[str] = []
-    # Told before the message itself, e.g. the agent's registration at first sight.
-    events: list[Draft] = []
-    writes: list[Write] = []
-    # Opened by policy, budget or the agent itself; any of them holds the message.
-    gates: list[Gate] = []
-    # Why it is not forwarded now, and which held messages it waits for; set by the relay, the last stage.
+    # Events recorded before the message itself, e.g. the agent's first registration.
+    events: list[EventDraft] = []
+    writes: list[RowWrite] = []
+    # Opened by policy, budget or the agent itself; each of them holds the message.
+    gates: list[ApprovalGate] = []
+    # Why it is not forwarded now, and which held messages it waits for; set by the relay stage.
     cause: str | None = None
     waits: tuple[int, ...] = ()
     message_id: str = ""
-    # Of a message that was held before: its number in the archive. 0 when it is forwarded as it came.
+    # Archive number of a message that was held before; 0 when it is forwarded directly.
     archived_seq: int = 0
-    # A person has looked at it at a gate and let it pass.
+    # A person approved it at a gate.
     approved: bool = False
-    # The ratio's score, None when it is not scored, and the window it is of; see entropy.py.
+    # The score of the ratio detector (None: not scored) and its window; see features/loops/stage.py.
     entropy: float | None = None
     window: list[str] = []
-    redacted: Redacted | None = None
-    # Of the request it came with; see also event.context_of.
+    redacted: RedactionResult | None = None
+    # Trace context of the request; see also message_event.context_of.
     context: TraceContext | None = None
 
 
-# A stage is pure: it reads and changes only the passage and the memory. None means: go on.
-Stage = Callable[[Passage, Memory, int], Verdict | None]
-# What follows from a message being forwarded, at once or after a hold; `number` is that of its
-# `message_delivered`. An effect writes to the desk and refuses nothing.
-Effect = Callable[[Passage, Desk, int], None]
+# A stage is pure: it reads and changes only the message context and the batch state. None: continue.
+Stage = Callable[[MessageContext, BatchState, int], SubmissionResult | None]
+# An effect runs after a message is forwarded, at once or after a hold; the number is that of its
+# `message_delivered` event. It writes to the unit of work and refuses nothing.
+Effect = Callable[[MessageContext, UnitOfWork, int], None]

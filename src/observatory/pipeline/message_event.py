@@ -1,10 +1,10 @@
-"""The audit event of a message: delivered, held, refused. Once as a mapping, once as finished text.
+"""The audit event of a message: delivered, held, refused. Built as a mapping or directly as text.
 
-Law: both ways give the same bytes; a test holds them against each other. `mapping` is the event as it is
-meant and can say everything. `linked` is what nearly every message takes: names and order of the members
-are known, so the canonical record is one formatted text in which only what a sender chose must be quoted.
-What messages share (a sender's members, its resource block) is worked out once and kept. Text whose two
-canonical forms differ (see `ledger/canonical.py`) is left to the mapping.
+Law: both ways give the same bytes; a test compares them. `mapping` is the general form. `linked` is the fast
+path nearly every message takes: names and order of the members are known, so the canonical record is one
+formatted text in which only values chosen by the sender must be quoted. What messages share (a sender's
+members, its resource block) is computed once and cached. Text whose two canonical forms differ (see
+`ledger/canonical.py`) is left to the mapping.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from observatory.ledger.canonical import jcs
-from observatory.ledger.chain import Head, Linked, check_resource, link_text
-from observatory.pipeline.message_context import Passage
-from observatory.pipeline.rows import Agent, Session
+from observatory.ledger.chain import ChainHead, Linked, check_resource, link_text
+from observatory.pipeline.message_context import MessageContext
+from observatory.pipeline.rows import AgentRow, SessionRow
 from observatory.protocol.events import severity_text
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
@@ -27,8 +27,8 @@ from observatory.protocol.steps import step_of_name
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Service(msgspec.Struct, frozen=True):
-    """Who is writing, for the resource block."""
+class ServiceInfo(msgspec.Struct, frozen=True):
+    """The writing service, for the resource block."""
 
     name: str
     version: str
@@ -37,7 +37,7 @@ class Service(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=16_384)
 def resource(
-    service: Service,
+    service: ServiceInfo,
     tenant_id: str,
     entity_id: str | None,
     kind: str,
@@ -46,7 +46,7 @@ def resource(
     team: str | None = None,
     workspace: str | None = None,
 ) -> msgspec.Raw:
-    """The seed's resource table, encoded once per entity: it is the same for its every event."""
+    """The seed's resource table, encoded once per entity: it is the same for all its events."""
     block: dict[str, Any] = {
         "service.name": service.name,
         "service.version": service.version,
@@ -68,7 +68,7 @@ def resource(
 
 
 class _Sender(NamedTuple):
-    """What every event of one sender holds, as JSON text."""
+    """The parts every event of one sender contains, as JSON text."""
 
     quoted: str  # its entity id as JSON
     members: str  # av.sender.*, in order
@@ -78,16 +78,16 @@ class _Sender(NamedTuple):
 class _Recipient(NamedTuple):
     entity_id: str | None
     quoted: str  # its entity id as JSON
-    members: str  # av.recipient.*, in order, each with its comma
+    members: str  # av.recipient.*, in order, each followed by a comma
 
 
 AWAY: Final = '"av.step.gateway_away":true,'
-NOBODY: Final = _Recipient(None, "null", "")
+NO_RECIPIENT: Final = _Recipient(None, "null", "")
 
 
 @lru_cache(maxsize=16_384)
 def _sender_of(
-    service: Service,
+    service: ServiceInfo,
     tenant_id: str,
     entity_id: str,
     kind: str,
@@ -97,8 +97,8 @@ def _sender_of(
     key_id: str,
     severity: int,
 ) -> _Sender:
-    """`names` are an agent's: its own, its team's, its workspace's. Kept beyond the batch: a small
-    batch has nearly as many senders as messages."""
+    """`names` are an agent's id, team and workspace. Cached across batches: a small batch has nearly as many
+    senders as messages."""
     agent_id, team, workspace = names or (None, None, None)
     block = resource(service, tenant_id, entity_id, kind, hub, trust, team, workspace)
     check_resource(block, tenant_id)
@@ -124,15 +124,15 @@ def _recipient_of(tenant_id: str, recipient: str, kind: str | None) -> _Recipien
     return _Recipient(entity_id, quoted, jcs(members).decode()[1:-1] + ",")
 
 
-class Events:
-    """Of the messages of one batch."""
+class MessageEvents:
+    """Builds the events of the messages of one batch."""
 
-    def __init__(self, service: Service, tenant_id: str, observed: str) -> None:
+    def __init__(self, service: ServiceInfo, tenant_id: str, observed: str) -> None:
         self._service = service
         self._tenant_id = tenant_id
         self._observed = observed
         self._observed_text = f'"observed_timestamp":"{observed}"'
-        # A batch has a handful of each; to find one among all takes more hashing than this.
+        # A batch has few of each; the global cache needs more hashing than this.
         self._resources: dict[tuple[Any, ...], msgspec.Raw] = {}
         self._senders: dict[tuple[Any, ...], _Sender] = {}
 
@@ -142,7 +142,7 @@ class Events:
         kind: str,
         hub: str | None,
         trust: str | None,
-        agent: Agent | None = None,
+        agent: AgentRow | None = None,
     ) -> msgspec.Raw:
         team, workspace = (None, None) if agent is None else (agent.team_id, agent.workspace_id)
         key = (entity_id, kind, hub, trust, team, workspace)
@@ -153,58 +153,58 @@ class Events:
 
     def mapping(
         self,
-        passage: Passage,
-        session: Session,
+        ctx: MessageContext,
+        session: SessionRow,
         event_type: str,
         event_id: str,
         severity: int,
         detail: dict[str, Any] | None = None,
     ) -> tuple[dict[str, Any], str | None]:
-        """The event without its place in the chain, and the recipient's entity id."""
-        message, agent, sender_id = passage.message, passage.agent, passage.entity_id
+        """The event without its position in the chain, and the recipient's entity id."""
+        message, agent, sender_id = ctx.message, ctx.agent, ctx.entity_id
         kind = message.message_type
         attributes: dict[str, Any] = {
             "av.conversation.id": message.conversation_id or session.session_id,
             "av.message.type": kind,
             "av.message.priority": message.priority,
-            "av.delivery.latency_ms": _latency_ms(passage),
+            "av.delivery.latency_ms": _latency_ms(ctx),
             "av.message.digest": "sha256:" + message.digest.hex(),
-            "av.step.id": passage.step_id,
+            "av.step.id": ctx.step_id,
             "av.sender.entity_id": sender_id,
             "av.sender.entity_type": message.sender_type,
         }
-        hub, trust = _standing(passage)
-        if passage.redacted is not None and passage.redacted.version is not None:
-            attributes["av.redaction.version"] = passage.redacted.version
-            attributes["av.redaction.replaced"] = passage.redacted.replaced
+        hub, trust = _hub_and_trust(ctx)
+        if ctx.redacted is not None and ctx.redacted.version is not None:
+            attributes["av.redaction.version"] = ctx.redacted.version
+            attributes["av.redaction.replaced"] = ctx.redacted.replaced
         if agent is not None:
             attributes["av.sender.agent_id"] = agent.agent_id
         if hub is not None:
             attributes["av.sender.hub_address"] = hub
         if _was_away(message):
             attributes["av.step.gateway_away"] = True
-        if passage.principal.key_id:
-            attributes["av.sender.key_id"] = passage.principal.key_id
+        if ctx.principal.key_id:
+            attributes["av.sender.key_id"] = ctx.principal.key_id
         recipient_id = None
         if message.recipient is not None:
             recipient_id, members = _address(self._tenant_id, message.recipient, message.recipient_type)
             attributes |= members
-        context = context_of(passage)
+        context = trace_context_of(ctx)
         if context is not None:
-            detail = {**(detail or {}), **_linked_to(context, session, attributes)}
+            detail = {**(detail or {}), **_add_context(context, session, attributes)}
         event: dict[str, Any] = {
             "audit_event_id": event_id,
             "timestamp": message.timestamp,
             "observed_timestamp": self._observed,
             "trace_id": session.trace_id,
-            "span_id": message.span_id or span_id_of(passage.step_id),
-            "parent_span_id": _parent_span(passage),
+            "span_id": message.span_id or span_id_of(ctx.step_id),
+            "parent_span_id": _parent_span(ctx),
             "trace_flags": 1,
             "severity_number": severity,
             "severity_text": severity_text(severity),
             "body": {
                 "event_type": event_type,
-                "message_id": passage.message_id,
+                "message_id": ctx.message_id,
                 "message_type": kind,
                 "summary": _summary(message),
                 **(detail or {}),
@@ -215,30 +215,36 @@ class Events:
         return event, recipient_id
 
     def linked(
-        self, head: Head, passage: Passage, session: Session, event_type: str, event_id: str, severity: int
+        self,
+        head: ChainHead,
+        ctx: MessageContext,
+        session: SessionRow,
+        event_type: str,
+        event_id: str,
+        severity: int,
     ) -> tuple[Linked, str | None] | None:
         """`mapping` and `link` in one, for an event without detail; None when its text is not plain."""
-        message, trace, links = passage.message, "", ""
-        if (context := context_of(passage)) is not None:
+        message, trace, links = ctx.message, "", ""
+        if (context := trace_context_of(ctx)) is not None:
             trace, links = _context_text(context, session)
-        kind, step_id = message.message_type, passage.step_id
-        sender = self._sender(passage, severity)
-        to = NOBODY
+        kind, step_id = message.message_type, ctx.step_id
+        sender = self._sender(ctx, severity)
+        to = NO_RECIPIENT
         if message.recipient is not None:
             to = _recipient_of(self._tenant_id, message.recipient, message.recipient_type)
-        span = _parent_span(passage)
+        span = _parent_span(ctx)
         away = AWAY if _was_away(message) else ""
         parent = "null" if span is None else f'"{span}"'
-        # Not quoted: words and ids of the contract, times and hex digits hold nothing to escape.
+        # Not quoted: constants and ids of the protocol, times and hex digits contain nothing to escape.
         linked = link_text(
             head,
             self._tenant_id,
             f'{{"av.conversation.id":{_quoted(message.conversation_id or session.session_id)},'
-            f'"av.delivery.latency_ms":{_latency_ms(passage)},'
+            f'"av.delivery.latency_ms":{_latency_ms(ctx)},'
             f'"av.message.digest":"sha256:{message.digest.hex()}","av.message.priority":"{message.priority}",'
-            f'"av.message.type":"{kind}",{to.members}{_redaction(passage)}{sender.members},'
+            f'"av.message.type":"{kind}",{to.members}{_redaction(ctx)}{sender.members},'
             f'{away}"av.step.id":{_quoted(step_id)}{trace}}},"audit_event_id":"{event_id}"',
-            f'{{"event_type":"{event_type}",{links}"message_id":"{passage.message_id}","message_type":"{kind}",'
+            f'{{"event_type":"{event_type}",{links}"message_id":"{ctx.message_id}","message_type":"{kind}",'
             f'"summary":{_quoted(_summary(message))}}}',
             f'{self._observed_text},"parent_span_id":{parent},{sender.resource_and_severity}',
             to.quoted,
@@ -249,11 +255,11 @@ class Events:
         )
         return None if linked is None else (linked, to.entity_id)
 
-    def _sender(self, passage: Passage, severity: int) -> _Sender:
-        message, agent, entity_id = passage.message, passage.agent, passage.entity_id
-        hub, trust = _standing(passage)
+    def _sender(self, ctx: MessageContext, severity: int) -> _Sender:
+        message, agent, entity_id = ctx.message, ctx.agent, ctx.entity_id
+        hub, trust = _hub_and_trust(ctx)
         names = None if agent is None else (agent.agent_id, agent.team_id, agent.workspace_id)
-        key = (entity_id, message.sender_type, hub, trust, names, passage.principal.key_id, severity)
+        key = (entity_id, message.sender_type, hub, trust, names, ctx.principal.key_id, severity)
         known = self._senders.get(key)
         if known is None:
             known = self._senders[key] = _sender_of(self._service, self._tenant_id, *key)
@@ -261,7 +267,7 @@ class Events:
 
 
 def _was_away(message: Message) -> bool:
-    """Whether its agent did it while it could not ask the gateway (S1128)."""
+    """Whether its agent acted while the gateway was unreachable (S1128)."""
     control = None if message.log is None else message.log.control
     return control is not None and control.gateway_away is True
 
@@ -270,43 +276,43 @@ def _quoted(text: str) -> str:
     return _encode(text).decode()
 
 
-def _latency_ms(passage: Passage) -> int:
+def _latency_ms(ctx: MessageContext) -> int:
     """Never negative: a sender's clock may run ahead."""
-    return max(0, passage.received_ns - passage.message.timestamp_ns) // 1_000_000
+    return max(0, ctx.received_ns - ctx.message.timestamp_ns) // 1_000_000
 
 
-def _standing(passage: Passage) -> tuple[str | None, str | None]:
+def _hub_and_trust(ctx: MessageContext) -> tuple[str | None, str | None]:
     """The sender's hub address and its trust level; an agent's only."""
-    hub, agent = passage.message.hub_address, passage.agent
+    hub, agent = ctx.message.hub_address, ctx.agent
     if agent is None:
         return hub, None
-    # Of this very message: another key of the same agent may vouch for less.
-    return hub or agent.hub_address, "tenant_verified" if passage.principal.is_bound else "unverified"
+    # Of this message's key: another key of the same agent may be unverified.
+    return hub or agent.hub_address, "tenant_verified" if ctx.principal.is_bound else "unverified"
 
 
-def _redaction(passage: Passage) -> str:
-    """av.redaction.*, in order, each with its comma."""
-    done = passage.redacted
-    if done is None or done.version is None:
+def _redaction(ctx: MessageContext) -> str:
+    """av.redaction.*, in order, each followed by a comma."""
+    result = ctx.redacted
+    if result is None or result.version is None:
         return ""
-    return f'"av.redaction.replaced":{done.replaced},"av.redaction.version":{done.version},'
+    return f'"av.redaction.replaced":{result.replaced},"av.redaction.version":{result.version},'
 
 
-def context_of(passage: Passage) -> TraceContext | None:
-    """Whose work this message goes on with: told by its request, or by an envelope's metadata.
+def trace_context_of(ctx: MessageContext) -> TraceContext | None:
+    """The trace context this message continues: from its request, or from an envelope's metadata.
 
-    Only the second is in the archive: a message that is held and released later has no other.
+    Only the latter is archived: a message that is held and released later has no other.
     """
-    if passage.context is not None:
-        return passage.context
-    envelope = passage.message.envelope
+    if ctx.context is not None:
+        return ctx.context
+    envelope = ctx.message.envelope
     if envelope is None or not envelope.metadata:
         return None
     return read_context(envelope.metadata.get("traceparent"), envelope.metadata.get("tracestate"))
 
 
-def _linked_to(context: TraceContext, session: Session, attributes: dict[str, Any]) -> dict[str, Any]:
-    """The caller's context as it came; and a span link when this work has a trace of its own (R505)."""
+def _add_context(context: TraceContext, session: SessionRow, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Add the caller's context as received; returns a span link when the session has its own trace (R505)."""
     attributes["av.trace.parent"] = format_traceparent(*context[:3])
     if context.state is not None:
         attributes["av.trace.state"] = context.state
@@ -316,41 +322,42 @@ def _linked_to(context: TraceContext, session: Session, attributes: dict[str, An
     return {"links": [link | ({} if context.state is None else {"trace_state": context.state})]}
 
 
-def _context_text(context: TraceContext, session: Session) -> tuple[str, str]:
-    """As `_linked_to`: the attributes, each behind its comma, and the link, before its own."""
+def _context_text(context: TraceContext, session: SessionRow) -> tuple[str, str]:
+    """As `_add_context`: the attributes, each preceded by a comma, and the link, followed by one."""
     state = context.state
     parent = format_traceparent(*context[:3])
-    told = "" if state is None else f',"av.trace.state":{_quoted(state)}'
-    told = f',"av.trace.parent":"{parent}"{told}'
+    attributes = "" if state is None else f',"av.trace.state":{_quoted(state)}'
+    attributes = f',"av.trace.parent":"{parent}"{attributes}'
     if context.trace_id == session.trace_id:
-        return told, ""
+        return attributes, ""
     more = "" if state is None else f',"trace_state":{_quoted(state)}'
     link = (
         f'"span_id":"{context.span_id}","trace_flags":{context.flags},"trace_id":"{context.trace_id}"{more}'
     )
-    return told, f'"links":[{{{link}}}],'
+    return attributes, f'"links":[{{{link}}}],'
 
 
-def _parent_span(passage: Passage) -> str | None:
-    span = passage.message.parent_span_id
-    if span is None and passage.parents:
-        return span_id_of(step_of_name(passage.parents[0]))
-    if span is None and (context := passage.context) is not None:
-        # A first step within the caller's own trace goes on from the caller's span.
-        session = passage.session
+def _parent_span(ctx: MessageContext) -> str | None:
+    span = ctx.message.parent_span_id
+    if span is None and ctx.parents:
+        return span_id_of(step_of_name(ctx.parents[0]))
+    if span is None and (context := ctx.context) is not None:
+        # The first step within the caller's own trace is a child of the caller's span.
+        session = ctx.session
         return context.span_id if session and session.trace_id == context.trace_id else None
     return span
 
 
 def _summary(message: Message) -> str:
-    told = f"{message.message_type} from {message.sender_id}"
+    summary = f"{message.message_type} from {message.sender_id}"
     if message.tool:
-        return f"{told}: {message.tool} {message.status}"
-    return f"{told}: {message.status}" if message.status else told
+        return f"{summary}: {message.tool} {message.status}"
+    return f"{summary}: {message.status}" if message.status else summary
 
 
 def _address(tenant_id: str, recipient: str, kind: str | None) -> tuple[str | None, dict[str, str]]:
-    """The recipient's entity id; `type:`, `cluster:` and `session:` name no entity but a place."""
+    """The recipient's entity id and attributes; `type:`, `cluster:` and `session:` are addresses, not
+    entities."""
     if kind is None and recipient.startswith(("type:", "cluster:", "session:")):
         return None, {"av.recipient.address": recipient}
     entity_id = recipient if kind in ("user", "system") else agent_entity_id(tenant_id, recipient)

@@ -1,10 +1,9 @@
-"""The corridor: the order of stages, and one batch from memory to finished rows.
+"""The pipeline: one batch of a tenant from its rows to finished rows, in one transaction.
 
-`STAGES` is the law of the house in one tuple: who, whose, where, which version, whether it may pass and
-whether a person must look first. What passes is forwarded, and `effects.FORWARDED` follows; what is held is
-archived all the same and comes back through the relay. A batch belongs to one tenant and runs inside one
-transaction whose chain head is locked; it is synchronous and pure but for that transaction, so running it
-again after a rollback gives the same rows. Nothing here knows SQL, a socket or a clock of its own.
+The order of stages is in `stages.py`. What passes is archived as forwarded and its effects follow; what is
+held is archived too and comes back through the relay. A batch belongs to one tenant and runs inside one
+transaction whose chain head is locked. It is synchronous and pure but for that transaction, so running it
+again after a rollback gives the same rows. Nothing here knows SQL, a socket, a clock or a feature.
 """
 
 from __future__ import annotations
@@ -14,255 +13,260 @@ from functools import lru_cache, partial
 
 import msgspec
 
-from observatory.features.access import stage as authority
-from observatory.features.budgets import stage as budget
-from observatory.features.decisions import commands as decisions
-from observatory.features.decisions import stage as decision_rules
-from observatory.features.loops import stage as entropy
-from observatory.features.policies import stage as policy
-from observatory.features.redaction import stage as redacting
-from observatory.features.refusals.commands import TABLE, Refusals
-from observatory.features.registry import router
-from observatory.features.registry import stage as registry
-from observatory.features.registry import stage_versions as versions
-from observatory.features.relay import stage as relay
-from observatory.features.schedule import reminders
-from observatory.pipeline import effects, placement, sender_clock
+from observatory.pipeline import agents, authority
 from observatory.pipeline import row_statements as stating
-from observatory.pipeline.event_writer import Scribe, notice
-from observatory.pipeline.message_context import Passage, Stage
-from observatory.pipeline.message_event import Service
+from observatory.pipeline.event_writer import EventWriter, gateway_event
+from observatory.pipeline.message_context import MessageContext
+from observatory.pipeline.message_event import ServiceInfo
 from observatory.pipeline.ports import Transaction
-from observatory.pipeline.rows import MessageRow, MessageState, Step
-from observatory.pipeline.state import Act, Arrival, Breach, Changes, Memory, Submission, Verdict, Wants
-from observatory.protocol.answers import Accepted, Refused
-from observatory.protocol.identity import agent_entity_id, mint
-
-STAGES: tuple[Stage, ...] = (
-    authority.check,
-    registry.recognise,
-    placement.place,
-    versions.check,
-    entropy.check,
-    decision_rules.check,
-    policy.check,
-    budget.check,
-    reminders.check,
-    router.heed,
-    relay.check,
-    sender_clock.check,
-    registry.enter,
+from observatory.pipeline.redaction import batch as redaction
+from observatory.pipeline.refusals import TABLE, RefusalCounter
+from observatory.pipeline.rows import MessageRow, MessageState, StepRow
+from observatory.pipeline.state import (
+    BatchState,
+    Command,
+    IncomingMessage,
+    ReadSet,
+    RejectedBody,
+    Submission,
+    SubmissionResult,
+    TransactionChanges,
 )
+from observatory.pipeline.step_cost import cost_of
+from observatory.pipeline.write_path import WritePath
+from observatory.protocol.identity import agent_entity_id, mint
+from observatory.protocol.responses import Accepted, Refused
 
 
-class Batch:
+class PipelineBatch:
     """One transaction's worth of submissions of one tenant, in arrival order."""
 
-    def __init__(self, service: Service, tenant_id: str, items: Sequence[Submission], now_ns: int) -> None:
+    def __init__(
+        self, path: WritePath, service: ServiceInfo, tenant_id: str, items: Sequence[Submission], now_ns: int
+    ) -> None:
+        self._path = path
         self._service = service
         self._tenant_id = tenant_id
         self._items = items
         self._now_ns = now_ns
         self._is_settled = False
-        self._counted: set[str] = set()  # keys whose refusals were asked for with the other rows
+        self._counted: set[str] = set()  # keys whose refusal counts are read with the other rows
 
-    def wants(self) -> Wants:
-        wants = Wants()
+    def read_set(self) -> ReadSet:
+        read_set = ReadSet()
         for item in self._items:
             who = item.principal
-            # The gateway itself holds no key; who makes a tenant has theirs in the home tenant.
+            # The gateway itself has no key; the key of a tenant's creator belongs to the home tenant.
             if who.tenant_id == self._tenant_id and not who.key_id.startswith("sys_"):
-                wants.keys[who.key_id] = who.access_version
-            if isinstance(item, Arrival):
-                placement.want(item.message, self._tenant_id, wants)
-                router.want(item.message, self._tenant_id, wants)
-                decisions.want(item.message, self._tenant_id, wants)
-                reminders.want(item.message, self._tenant_id, wants)
-            elif isinstance(item, Breach):
-                wants.row(TABLE, who.key_id)
+                read_set.keys[who.key_id] = who.access_version
+            if isinstance(item, IncomingMessage):
+                for reads in self._path.reads:
+                    reads(item.message, self._tenant_id, read_set)
+            elif isinstance(item, RejectedBody):
+                read_set.row(TABLE, who.key_id)
                 self._counted.add(who.key_id)
                 if item.agent_id is not None:
-                    wants.agents.add(agent_entity_id(self._tenant_id, item.agent_id))
+                    read_set.agents.add(agent_entity_id(self._tenant_id, item.agent_id))
             else:
-                wants.add(item.wants)
-        return wants
+                read_set.add(item.read_set)
+        return read_set
 
-    def run(self, transaction: Transaction, known: Memory | None) -> tuple[list[Verdict], Memory]:
-        """The verdicts, and the memory after them; `known` is that of the batch before."""
-        memory = transaction.load(self._tenant_id, self.wants(), known)
+    def run(
+        self, transaction: Transaction, known: BatchState | None
+    ) -> tuple[list[SubmissionResult], BatchState]:
+        """The results, and the batch state after them; `known` is the state after the previous batch."""
+        memory = transaction.load(self._tenant_id, self.read_set(), known)
         more = self.settle(memory)
         if more is not None:
-            transaction.look_more(memory, more)
-        changes = Changes()
-        verdicts = self.think(memory, changes, partial(transaction.look_more, memory))
+            transaction.read_more(memory, more)
+        changes = TransactionChanges()
+        verdicts = self.think(memory, changes, partial(transaction.read_more, memory))
         if changes.audit or changes.writes:
             transaction.save(memory, changes)
         return verdicts, memory
 
-    def settle(self, memory: Memory) -> Wants | None:
-        """Make the messages what may be kept of them, by the tenant's rules; what must be read besides then.
+    def settle(self, memory: BatchState) -> ReadSet | None:
+        """Redact the messages by the tenant's rules; returns what must be read in addition.
 
-        From here on nobody sees what was sent: no stage, no event, no row. Without rules it costs nothing.
+        From here on no stage, event or row contains the original text. Without rules it costs nothing.
         """
         self._is_settled = True
-        book = memory.rulebook.redaction
+        book = memory.tenant_config.redaction
         if book is None:
             return None
-        self._items, wants = redacting.redacted(self._items, book, self._tenant_id, self._now_ns)
-        return wants if wants.steps else None
+        self._items, read_set = redaction.redact_batch(self._items, book, self._tenant_id, self._now_ns)
+        return read_set if read_set.steps else None
 
     def think(
-        self, memory: Memory, changes: Changes, read: Callable[[Wants], None] | None = None
-    ) -> list[Verdict]:
-        """What becomes of each, by what memory holds; both are changed, nothing is written.
+        self, memory: BatchState, changes: TransactionChanges, read: Callable[[ReadSet], None] | None = None
+    ) -> list[SubmissionResult]:
+        """Compute the result of each submission; changes `memory` and `changes`, writes nothing.
 
-        `read` looks for more under the lock; without it NeedsLock is raised where more must be known.
+        `read` loads more rows under the lock; without it NeedsLock is raised where more rows are needed.
         """
         if not self._is_settled:
             self.settle(memory)
-        scribe = Scribe(self._service, memory, changes, self._now_ns)
-        refusals = Refusals(scribe, set(self._counted), read)
-        return [self._judge(item, memory, changes, scribe, refusals) for item in self._items]
+        event_writer = EventWriter(self._service, memory, changes, self._now_ns, self._path.forwarded)
+        refusals = RefusalCounter(event_writer, set(self._counted), read)
+        return [self._judge(item, memory, changes, event_writer, refusals) for item in self._items]
 
     def _judge(
-        self, item: Submission, memory: Memory, changes: Changes, scribe: Scribe, refusals: Refusals
-    ) -> Verdict:
-        scribe.key_id = item.principal.key_id
-        if isinstance(item, Arrival):
-            return self._walk(item, memory, changes, scribe, refusals)
+        self,
+        item: Submission,
+        memory: BatchState,
+        changes: TransactionChanges,
+        event_writer: EventWriter,
+        refusals: RefusalCounter,
+    ) -> SubmissionResult:
+        event_writer.key_id = item.principal.key_id
+        if isinstance(item, IncomingMessage):
+            return self._run_stages(item, memory, changes, event_writer, refusals)
         if authority.has_lapsed(item.principal, memory, self._now_ns):
-            return Verdict(401, Refused(reason="unauthorized", detail="this key is no longer valid"))
-        verdict = self._impostor(item, memory)
-        is_breach = verdict is None and isinstance(item, Breach)
+            return SubmissionResult(401, Refused(reason="unauthorized", detail="this key is no longer valid"))
+        verdict = self._check_certificate(item, memory)
+        is_breach = verdict is None and isinstance(item, RejectedBody)
         if verdict is None:
-            verdict = self._breach(item) if isinstance(item, Breach) else item.decide(scribe)
+            verdict = (
+                self._record_violation(item) if isinstance(item, RejectedBody) else item.decide(event_writer)
+            )
         changes.writes += verdict.writes
         events = refusals.in_full(item.principal, verdict)
-        if is_breach and isinstance(item, Breach):
-            self._mark(item, memory, is_recorded=bool(events))
-        stating.state(events, verdict.writes)
+        if is_breach and isinstance(item, RejectedBody):
+            self._mark_violation(item, memory, is_recorded=bool(events))
+        stating.attach_statements(events, verdict.writes)
         for event in events:
-            scribe.append(event)
+            event_writer.append(event)
         return verdict
 
-    def _walk(
-        self, item: Arrival, memory: Memory, changes: Changes, scribe: Scribe, refusals: Refusals
-    ) -> Verdict:
-        passage = Passage(
+    def _run_stages(
+        self,
+        item: IncomingMessage,
+        memory: BatchState,
+        changes: TransactionChanges,
+        event_writer: EventWriter,
+        refusals: RefusalCounter,
+    ) -> SubmissionResult:
+        ctx = MessageContext(
             item.message, item.principal, item.received_ns, redacted=item.redacted, context=item.context
         )
         if item.message.warnings:
-            passage.warnings.extend(item.message.warnings)
-        for stage in STAGES:
-            verdict = stage(passage, memory, self._now_ns)
+            ctx.warnings.extend(item.message.warnings)
+        for stage in self._path.stages:
+            verdict = stage(ctx, memory, self._now_ns)
             if verdict is not None:
                 break
         else:
             verdict = None
-        stating.state(passage.events, passage.writes)
-        for event in passage.events:
-            scribe.append(event)
-        changes.writes += passage.writes
+        stating.attach_statements(ctx.events, ctx.writes)
+        for event in ctx.events:
+            event_writer.append(event)
+        changes.writes += ctx.writes
         if verdict is None:
-            return self._accept(passage, scribe)
+            return self._accept(ctx, event_writer)
         if verdict.archived:
-            self._refuse(passage, verdict, scribe)
-        for event in refusals.in_full(passage.principal, verdict):
-            scribe.append(event)
+            self._refuse(ctx, verdict, event_writer)
+        for event in refusals.in_full(ctx.principal, verdict):
+            event_writer.append(event)
         return verdict
 
-    def _accept(self, passage: Passage, scribe: Scribe) -> Verdict:
+    def _accept(self, ctx: MessageContext, event_writer: EventWriter) -> SubmissionResult:
         """Durable, and forwarded or held."""
-        session = passage.session
-        assert session is not None  # placement is a stage and never leaves it out
-        number = scribe.next_sequence
-        state: MessageState = "forwarded" if passage.cause is None else "held"
-        warnings = tuple(passage.warnings)
-        self._archive(passage, number, state, warnings, scribe)
-        _fold(passage, scribe.memory, number)
-        if passage.cause is None:
-            kind = "heartbeat" if passage.message.message_type == "heartbeat" else "message_delivered"
-            scribe.chronicle(passage, session, kind)
-            effects.forwarded(passage, scribe, number)
+        session = ctx.session
+        assert session is not None  # set by the placement stage for every message
+        number = event_writer.next_sequence
+        state: MessageState = "forwarded" if ctx.cause is None else "held"
+        warnings = tuple(ctx.warnings)
+        self._archive(ctx, number, state, warnings, event_writer)
+        _fold(ctx, event_writer.memory, number)
+        if ctx.cause is None:
+            kind = "heartbeat" if ctx.message.message_type == "heartbeat" else "message_delivered"
+            event_writer.append_message_event(ctx, session, kind)
+            event_writer.forward(ctx, number)
         else:
-            relay.keep(passage, session, scribe)
-        if passage.entropy is not None:
-            entropy.follow(passage, scribe, number)
-        return Verdict(
+            for effect in self._path.held:
+                effect(ctx, event_writer, number)
+        for effect in self._path.archived:
+            effect(ctx, event_writer, number)
+        return SubmissionResult(
             202,
             Accepted(
-                message_id=passage.message_id,
+                message_id=ctx.message_id,
                 session_id=session.session_id,
-                step_id=passage.step_id,
+                step_id=ctx.step_id,
                 sequence_number=number,
                 state=state,
                 warnings=warnings,
             ),
         )
 
-    def _refuse(self, passage: Passage, verdict: Verdict, scribe: Scribe) -> None:
+    def _refuse(self, ctx: MessageContext, verdict: SubmissionResult, event_writer: EventWriter) -> None:
         """A well-formed message that may not pass is archived with that state (ruling 10)."""
-        session, answer = passage.session, verdict.answer
+        session, answer = ctx.session, verdict.answer
         assert session is not None
-        number = scribe.next_sequence
-        # Kept beside the row, so that a repeat is answered as the first was.
-        told = (answer.reason, answer.rule_id or "", answer.cap or "", answer.detail or "")
-        self._archive(passage, number, "refused", told, scribe)
-        _count(passage, scribe.memory, number)
+        number = event_writer.next_sequence
+        # Stored with the row, so that a repeat gets the same response.
+        notes = (answer.reason, answer.rule_id or "", answer.cap or "", answer.detail or "")
+        self._archive(ctx, number, "refused", notes, event_writer)
+        _count(ctx, event_writer.memory, number)
         detail = {"reason": answer.reason, "rule_id": answer.rule_id, "cap": answer.cap}
-        scribe.chronicle(passage, session, "message_refused", detail)
-        if passage.entropy is not None:
-            entropy.follow(passage, scribe, number)
+        event_writer.append_message_event(ctx, session, "message_refused", detail)
+        for effect in self._path.archived:
+            effect(ctx, event_writer, number)
 
     def _archive(
-        self, passage: Passage, number: int, state: MessageState, notes: tuple[str, ...], scribe: Scribe
+        self,
+        ctx: MessageContext,
+        number: int,
+        state: MessageState,
+        notes: tuple[str, ...],
+        event_writer: EventWriter,
     ) -> None:
-        message, session = passage.message, passage.session
+        message, session = ctx.message, ctx.session
         assert session is not None
-        passage.message_id = message_id = message.message_id or mint("msg_", self._now_ns, number)
-        scribe.changes.messages.append(
+        ctx.message_id = message_id = message.message_id or mint("msg_", self._now_ns, number)
+        event_writer.changes.messages.append(
             MessageRow(
                 number,
                 message_id,
-                passage.step_id,
-                passage.name,
+                ctx.step_id,
+                ctx.name,
                 session.session_no,
                 message.message_type,
                 state,
-                "\n".join(passage.parents) or None,
-                passage.parent_inferred,
-                _told(notes) if notes else None,
+                "\n".join(ctx.parents) or None,
+                ctx.parent_inferred,
+                _notes_json(notes) if notes else None,
                 message.digest,
                 message.raw,
-                passage.entropy,
+                ctx.entropy,
             )
         )
-        scribe.memory.fresh[passage.name] = Step(
-            passage.name,
+        event_writer.memory.fresh[ctx.name] = StepRow(
+            ctx.name,
             number,
             message.digest,
             session.session_id,
-            passage.step_id,
+            ctx.step_id,
             message_id,
             state,
             notes,
         )
 
-    def _impostor(self, item: Breach | Act, memory: Memory) -> Verdict | None:
-        """Who is bound to a certificate is not spoken for without it, nor blamed for what others send."""
-        if not memory.rulebook.certificates:
+    def _check_certificate(self, item: RejectedBody | Command, memory: BatchState) -> SubmissionResult | None:
+        """Refuse what is sent for an agent bound to a certificate without that certificate."""
+        if not memory.tenant_config.certificates:
             return None
-        if isinstance(item, Act):
-            entity_id = item.speaks_as
+        if isinstance(item, Command):
+            entity_id = item.on_behalf_of
         else:
             entity_id = None if item.agent_id is None else agent_entity_id(self._tenant_id, item.agent_id)
         if entity_id is None:
             return None
-        return authority.uncertified(item.principal, entity_id, memory, self._now_ns)
+        return authority.refuse_uncertified(item.principal, entity_id, memory, self._now_ns)
 
-    def _mark(self, item: Breach, memory: Memory, is_recorded: bool) -> None:
-        """Its agent turns orange. One that is known only by what it sent wrongly is a ghost node, but not of
-        a violation that is only counted: thousands could be made of one request."""
+    def _mark_violation(self, item: RejectedBody, memory: BatchState, is_recorded: bool) -> None:
+        """Mark the agent as violating. An agent known only by an invalid message becomes a ghost node, but
+        not for a violation that is only counted: one request could create thousands."""
         if item.agent_id is None:
             return
         entity_id = agent_entity_id(self._tenant_id, item.agent_id)
@@ -270,17 +274,17 @@ class Batch:
         if agent is None:
             if not is_recorded:
                 return
-            agent = registry.enrol(memory, entity_id, item.agent_id, self._now_ns)
+            agent = agents.create_agent(memory, entity_id, item.agent_id, self._now_ns)
         agent.violation_ns = self._now_ns
         memory.touch(agent)
 
-    def _breach(self, item: Breach) -> Verdict:
-        """A violation is told of by hash and rule; the body was never kept (ruling 12)."""
-        who = item.agent_id or "an agent that could not be read"
-        event = notice(
+    def _record_violation(self, item: RejectedBody) -> SubmissionResult:
+        """A violation is recorded by hash and rule; the body is never stored (ruling 12)."""
+        sender = item.agent_id or "an agent whose id could not be read"
+        event = gateway_event(
             self._tenant_id,
             "schema_violation",
-            f"refused a message of {who}",
+            f"refused a message of {sender}",
             self._now_ns,
             item.principal,
             {
@@ -290,52 +294,52 @@ class Batch:
                 "raw_payload_hash": item.raw_payload_hash,
             },
         )
-        return Verdict(item.code, item.answer, [event])
+        return SubmissionResult(item.code, item.answer, [event])
 
 
 @lru_cache(maxsize=1024)
-def _told(warnings: tuple[str, ...]) -> str:
-    """Warnings as stored; they are words of the contract, so the same few come again and again."""
+def _notes_json(warnings: tuple[str, ...]) -> str:
+    """Warnings as stored; they come from a small set of constants, so caching pays."""
     return msgspec.json.encode(warnings).decode()
 
 
-def _count(passage: Passage, memory: Memory, number: int) -> None:
-    session = passage.session
+def _count(ctx: MessageContext, memory: BatchState, number: int) -> None:
+    session = ctx.session
     assert session is not None
     if session.messages == 0:
         session.first_seq = number
     session.last_seq = number
-    # By the gateway's clock: a sender's may be years off.
-    if passage.received_ns > session.last_ns:
-        session.last_ns = passage.received_ns
+    # By the gateway's clock: a sender's clock may be years off.
+    if ctx.received_ns > session.last_ns:
+        session.last_ns = ctx.received_ns
     session.messages += 1
     memory.touch(session)
 
 
-def _fold(passage: Passage, memory: Memory, number: int) -> None:
-    """What the session, the agent and its membership are after this message, forwarded or held."""
-    session, member, message = passage.session, passage.member, passage.message
+def _fold(ctx: MessageContext, memory: BatchState, number: int) -> None:
+    """Update the session, the agent and its membership after this message, forwarded or held."""
+    session, member, message = ctx.session, ctx.member, ctx.message
     assert session is not None
-    _count(passage, memory, number)
-    registry.heard(passage, memory)
+    _count(ctx, memory, number)
+    agents.update_agent(ctx, memory)
     if member is None:
         return
     if member.messages == 0:
         session.agents += 1
-    member.last_step, member.last_seq = passage.name, number
-    member.arrived_ns = passage.received_ns
+    member.last_step, member.last_seq = ctx.name, number
+    member.arrived_ns = ctx.received_ns
     member.messages += 1
     memory.touch(member)
     delta = message.log.state_delta if message.log is not None else None
     if delta is not None:
         member.tokens += delta.tokens_consumed or 0
-        cost = budget.cost_of(delta, member.cost)
+        cost = cost_of(delta, member.cost)
         if cost is not None:
             total = delta.cumulative_session_cost
-            if total is None:  # who tells only what each step cost has it summed here
+            if total is None:  # senders that report only the cost of each step: summed here
                 total = member.cost + cost
             session.cost += total - member.cost
             session.spent += cost
-            if passage.agent is not None:
-                passage.agent.cost += cost
+            if ctx.agent is not None:
+                ctx.agent.cost += cost
             member.cost = total

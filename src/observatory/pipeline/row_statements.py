@@ -1,10 +1,9 @@
-"""What an act wrote, stated in its event: so that rules, keys and roles can be recomputed from the record.
+"""Row statements: events state the rows a command wrote, so that the record suffices to recompute them.
 
-Law: one declaration for each table. Its key and `plain` columns stand in the event as they are, of `hashed`
-ones the SHA-256 only, and every other column not at all: secrets, payloads and what the gateway counts by
-itself. The statement is one text attribute of the first event that the act appends; `observatory verify
---state` compares the rows with the newest statement of each column (ADR-041). A column is declared only where
-every write of it comes with an event.
+Law: one declaration per table. The event contains the key and `plain` columns as they are, only the SHA-256
+of `hashed` ones, and no other column: not secrets, payloads or counters. The statement is one text attribute
+of the first event the command appends; `observatory verify --state` compares the rows with the newest
+statement of each column (ADR-041). A column is declared only where every write of it comes with an event.
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from observatory.pipeline.rows import Write
-from observatory.pipeline.state import Draft
+from observatory.pipeline.rows import RowWrite
+from observatory.pipeline.state import EventDraft
 
 ATTRIBUTE: Final = "av.state"
-NEW: Final = "@new"  # a member of a stated row that is no column: the row was made here
-RENAMED: Final = "@renamed"  # likewise: the key it has from here on
+NEW: Final = "@new"  # a member of a stated row that is not a column: the row was created here
+RENAMED: Final = "@renamed"  # likewise: the row's new key
 
 
-class Stated(NamedTuple):
+class StatedColumns(NamedTuple):
     key: tuple[str, ...]
     plain: tuple[str, ...]
     hashed: tuple[str, ...] = ()
-    only: frozenset[str] = frozenset()  # of a table where others write silently: these keys
-    is_whole: bool = False  # whether what an upsert leaves out is empty
+    only: frozenset[str] = frozenset()  # only these keys, in a table with other, unaudited rows
+    is_whole: bool = False  # whether columns an upsert omits are empty
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -37,13 +36,15 @@ class Stated(NamedTuple):
 
 def _stated(
     key: str, plain: str, hashed: str = "", only: Iterable[str] = (), is_whole: bool = False
-) -> Stated:
-    return Stated(tuple(key.split()), tuple(plain.split()), tuple(hashed.split()), frozenset(only), is_whole)
+) -> StatedColumns:
+    return StatedColumns(
+        tuple(key.split()), tuple(plain.split()), tuple(hashed.split()), frozenset(only), is_whole
+    )
 
 
 MADE: Final = "created_ns created_by"
 CHANGED: Final = "updated_ns updated_by removed_ns"
-STATED: Final[dict[str, Stated]] = {
+STATED_TABLES: Final[dict[str, StatedColumns]] = {
     "tenants": _stated("tenant_id", "created_ns disabled_ns", "display_name"),
     "users": _stated("user_id", "role created_ns disabled_ns", "name display_name"),
     "api_keys": _stated(
@@ -107,60 +108,64 @@ STATED: Final[dict[str, Stated]] = {
 }  # fmt: skip
 
 
-def state(events: Sequence[Draft], writes: Sequence[Write]) -> None:
-    """Puts what these writes state on the first of these events; costs nothing where they state nothing."""
+def attach_statements(events: Sequence[EventDraft], writes: Sequence[RowWrite]) -> None:
+    """Attach the statements of these writes to the first event; free of cost when there are none."""
     if not events or not writes:
         return
-    rows = [row for write in writes if write.table in STATED for row in _rows(write)]
+    rows = [row for write in writes if write.table in STATED_TABLES for row in _rows(write)]
     if rows:
-        put_on(events[0], rows)
+        attach_rows(events[0], rows)
 
 
-def put_on(event: Draft, rows: Sequence[tuple[str, dict[str, Any]]]) -> None:
-    told: dict[str, list[dict[str, Any]]] = {}
+def attach_rows(event: EventDraft, rows: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    by_table: dict[str, list[dict[str, Any]]] = {}
     for table, row in rows:
-        told.setdefault(table, []).append(row)
-    event.attributes = {**event.attributes, ATTRIBUTE: msgspec.json.encode(told, order="sorted").decode()}
+        by_table.setdefault(table, []).append(row)
+    event.attributes = {**event.attributes, ATTRIBUTE: msgspec.json.encode(by_table, order="sorted").decode()}
 
 
-def _rows(write: Write) -> Iterable[tuple[str, dict[str, Any]]]:
-    declared = STATED[write.table]
+def _rows(write: RowWrite) -> Iterable[tuple[str, dict[str, Any]]]:
+    declared = STATED_TABLES[write.table]
     for values in (write.values, *write.more):
         is_new = write.where is None and (not write.key or declared.is_whole)
-        for found in _keyed(declared, values, write.where, is_new):
-            yield write.table, found
+        for row in _keyed(declared, values, write.where, is_new):
+            yield write.table, row
 
 
-def row_of(table: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A whole row as it is from here on, for what is appended before its verdict."""
-    declared = STATED[table]
+def stated_row(table: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The statement of a complete row, for events appended before the result is known."""
+    declared = STATED_TABLES[table]
     return table, {name: row[name] for name in declared.key} | {
-        name: told_of(declared, name, row[name]) for name in declared.columns
+        name: stated_value(declared, name, row[name]) for name in declared.columns
     }
 
 
 def _keyed(
-    declared: Stated, values: Mapping[str, Any], where: Mapping[str, Any] | None, is_new: bool
+    declared: StatedColumns, values: Mapping[str, Any], where: Mapping[str, Any] | None, is_new: bool
 ) -> Iterable[dict[str, Any]]:
-    told = {name: told_of(declared, name, values[name]) for name in declared.columns if name in values}
-    places: list[dict[str, Any]] = [{}]
+    columns = {
+        name: stated_value(declared, name, values[name]) for name in declared.columns if name in values
+    }
+    keys: list[dict[str, Any]] = [{}]
     for name in declared.key:
         value = values.get(name) if where is None else where.get(name)
         each = value if isinstance(value, list | tuple) else [value]
-        places = [place | {name: one} for place in places for one in each]
-    for place in places:
-        if None in place.values() or (declared.only and not declared.only & set(place.values())):
+        keys = [row_key | {name: one} for row_key in keys for one in each]
+    for row_key in keys:
+        if None in row_key.values() or (declared.only and not declared.only & set(row_key.values())):
             continue
-        yield place | told | ({NEW: 1} if is_new else {}) | _renamed(declared, values, where)
+        yield row_key | columns | ({NEW: 1} if is_new else {}) | _renamed(declared, values, where)
 
 
-def _renamed(declared: Stated, values: Mapping[str, Any], where: Mapping[str, Any] | None) -> dict[str, Any]:
+def _renamed(
+    declared: StatedColumns, values: Mapping[str, Any], where: Mapping[str, Any] | None
+) -> dict[str, Any]:
     new = None if where is None else next((values[one] for one in declared.key if one in values), None)
     return {} if new is None else {RENAMED: new}
 
 
-def told_of(declared: Stated, name: str, value: Any) -> Any:
-    """A column as a statement holds it; what is None or a plain number or text stays as it is."""
+def stated_value(declared: StatedColumns, name: str, value: Any) -> Any:
+    """A column's value as stated; None, integers and text stay as they are."""
     if value is None:
         return None
     if name in declared.hashed:

@@ -1,7 +1,6 @@
-"""Rows of the record as the corridor handles them: plain data, without a word of SQL.
+"""Rows of the record as the pipeline handles them: plain data without SQL.
 
-Rows that are kept between batches (`Kept`) are changed in place and saved when they were touched; the others
-are final when they are made.
+Rows cached between batches (`Kept`) are changed in place and saved when touched; the others are immutable.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ import msgspec
 
 MessageState = Literal["forwarded", "held", "refused"]
 HoldState = Literal["held", "released", "rejected", "expired"]
-Cause = Literal["pause", "gate", "kill", "order", "ancestor"]
+HoldCause = Literal["pause", "gate", "kill", "order", "ancestor"]
 
 
-class Tenant(msgspec.Struct, kw_only=True):
+class TenantRow(msgspec.Struct, kw_only=True):
     """The tenant's row, locked for the length of one transaction."""
 
     tenant_id: str
@@ -27,7 +26,7 @@ class Tenant(msgspec.Struct, kw_only=True):
     disabled: bool = False
 
 
-class Agent(msgspec.Struct, kw_only=True):
+class AgentRow(msgspec.Struct, kw_only=True):
     agent_no: int
     entity_id: str
     agent_id: str
@@ -50,10 +49,10 @@ class Agent(msgspec.Struct, kw_only=True):
     evicted_ns: int | None = None
     cost: float = 0.0
     instructions_version: int = 0  # the newest it has acknowledged
-    certificate: str | None = None  # fingerprint of the one it last spoke with
-    paused_ns: int | None = None  # set while a person has paused it everywhere
+    certificate: str | None = None  # fingerprint of the one it last used
+    paused_ns: int | None = None  # set while the agent is paused in all sessions
     paused_by: str | None = None
-    pause_seq: int | None = None  # the intervention that did it
+    pause_seq: int | None = None  # the intervention that paused it
     dirty: bool = False
 
     @property
@@ -61,7 +60,7 @@ class Agent(msgspec.Struct, kw_only=True):
         return self.paused_ns is not None
 
 
-class Session(msgspec.Struct, kw_only=True):
+class SessionRow(msgspec.Struct, kw_only=True):
     session_no: int
     session_id: str
     trace_id: str
@@ -73,24 +72,24 @@ class Session(msgspec.Struct, kw_only=True):
     held: int = 0  # open holds; 0 means there is nothing to load
     agents: int = 0
     cost: float = 0.0
-    spent: float = 0.0  # what caps go by: it never falls
-    rejected: int = 0  # held messages that were refused for good; 0 means there is nothing to load
+    spent: float = 0.0  # the amount budgets check: it never decreases
+    rejected: int = 0  # held messages that were rejected; 0 means there is nothing to load
     entropy: float | None = None  # of its last scored step
     entropy_window: str | None = None  # see features/loops/stage.py
     severity: str = "normal"
     alert_seq: int | None = None  # the event of the open alert
-    alert_count: int = 0  # how often it went round so far, as long as the alert is open
-    loop_ns: int | None = None  # since when the second detector sees the newest open loop
-    loop_seq: int | None = None  # the event that told of it
+    alert_count: int = 0  # number of repetitions so far, while the alert is open
+    loop_ns: int | None = None  # since when the second detector reports the newest open loop
+    loop_seq: int | None = None  # the event that reported it
     loop_detector: str | None = None
     loop_agent_no: int | None = None
     loops: str | None = None  # all that are open, see features/loops/commands_findings.py
-    window: list[str] | None = None  # lines of `entropy_window`, once somebody asked; no column
+    window: list[str] | None = None  # lines of `entropy_window`, parsed on first use; no column
     dirty: bool = False
 
 
-class Member(msgspec.Struct, kw_only=True):
-    """One agent within one session: what rulings 2c and 19 need to know of it."""
+class MemberRow(msgspec.Struct, kw_only=True):
+    """One agent within one session: the data rulings 2c and 19 need."""
 
     session_no: int
     agent_no: int
@@ -99,9 +98,9 @@ class Member(msgspec.Struct, kw_only=True):
     messages: int = 0
     tokens: int = 0
     cost: float = 0.0
-    paused_ns: int | None = None  # set while a person has paused this agent in this session
+    paused_ns: int | None = None  # set while this agent is paused in this session
     paused_by: str | None = None
-    pause_seq: int | None = None  # the intervention that did it
+    pause_seq: int | None = None  # the intervention that paused it
     arrived_ns: int = 0  # its last message, held or not
     dirty: bool = False
 
@@ -110,8 +109,8 @@ class Member(msgspec.Struct, kw_only=True):
         return self.paused_ns is not None
 
 
-class Hold(msgspec.Struct, kw_only=True):
-    """A message that was archived and not forwarded. Its bytes are in the archive; here is why it waits."""
+class HoldRow(msgspec.Struct, kw_only=True):
+    """A message that was archived and not forwarded, and why it is held. Its bytes are in the archive."""
 
     sequence_number: int
     session_no: int
@@ -121,22 +120,22 @@ class Hold(msgspec.Struct, kw_only=True):
     name: str
     span_id: str
     message_type: str
-    # As the message said it: what its agent is called later does not lead out of a kill-switch.
+    # As in the message: changing the agent's type later does not escape a kill switch.
     agent_type: str | None = None
     cluster_id: str | None = None
-    cause: Cause
+    cause: HoldCause
     reason: str
-    recipient: str | None = None  # entity id or address, so that a release can load who it is for
+    recipient: str | None = None  # entity id or address, so that a release can load the recipient
     state: HoldState = "held"
     gate: int = 0  # 0 no gate, 1 open, 2 approved
-    waits: str | None = None  # sequence numbers of held ancestors, comma between
-    digest: bytes = b""  # of what would be forwarded now
+    waits: str | None = None  # sequence numbers of held ancestors, comma-separated
+    digest: bytes = b""  # of the content that would be forwarded now
     rewrite_seq: int | None = None  # the rewrite in force
     quorum: int = 1
     approvals: str | None = None  # JSON list of entity ids
     requested_by: str = ""
-    key_maker: str | None = None  # who made the agent's key it was sent with
-    bound: int = 0  # sent with a key bound to its agent
+    key_maker: str | None = None  # creator of the agent's key it was sent with
+    bound: int = 0  # 1: sent with a key bound to its agent
     deadline_ns: int | None = None
     on_expiry: str = "deny"
     held_ns: int = 0
@@ -147,8 +146,8 @@ class Hold(msgspec.Struct, kw_only=True):
     dirty: bool = False
 
 
-class Breaker(msgspec.Struct, kw_only=True):
-    """The circuit of one capability: outcomes in the present window, and whether work may pass."""
+class BreakerRow(msgspec.Struct, kw_only=True):
+    """The circuit breaker of one capability: outcomes in the current window, and whether work may pass."""
 
     capability: str
     state: Literal["closed", "open", "half_open"] = "closed"
@@ -162,8 +161,8 @@ class Breaker(msgspec.Struct, kw_only=True):
     dirty: bool = False
 
 
-class Step(msgspec.Struct, frozen=True, gc=False):
-    """A step already archived: enough to answer a repeat as the first was answered."""
+class StepRow(msgspec.Struct, frozen=True, gc=False):
+    """An archived step: what is needed to give a repeat the same response."""
 
     name: str
     sequence_number: int
@@ -198,14 +197,15 @@ class MessageRow(msgspec.Struct, frozen=True, gc=False):
     parent_inferred: bool
     warnings: str | None
     digest: bytes
-    raw: bytes | None  # None only of one that is restored and was shredded before
-    entropy: float | None = None  # as computed, beside the bytes
+    raw: bytes | None  # None only for a restored message that was shredded before
+    entropy: float | None = None  # as computed by the gateway
 
 
-class Write(msgspec.Struct, frozen=True):
-    """A rare row written by an act: an insert, an update of the rows `where` names, or an upsert on `key`.
+class RowWrite(msgspec.Struct, frozen=True):
+    """A row a command writes to a rarely used table: an insert, an update of the rows matching `where`, or
+    an upsert on `key`.
 
-    A list in `where` names any of its values. `more` are further rows of an insert, of the same columns.
+    A list in `where` matches any of its values. `more` are further rows of an insert, with the same columns.
     """
 
     table: str
@@ -216,25 +216,25 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class DeliveryRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """Something an agent is to be told; its number is that of the event that caused it."""
+    """A delivery to an agent's inbox; its number is that of the event that caused it."""
 
     sequence_number: int
-    agent_no: int  # 0: parked, nobody can take it now
+    agent_no: int  # 0: parked, no agent can take it now
     kind: str
     created_ns: int
     session_no: int = 0
     sender_no: int = 0
     address: str | None = None  # what it was addressed to, when not to this agent by name
-    message_seq: int | None = None  # the archived message whose content it carries
+    message_seq: int | None = None  # the archived message whose content is delivered
     body: str | None = None  # JSON of a command
     state: str = "pending"
 
 
-Kept = Agent | Session | Member | Hold | Breaker
+CachedRow = AgentRow | SessionRow | MemberRow | HoldRow | BreakerRow
 
 
-class Obeyed(msgspec.Struct, frozen=True):
-    """Who knows of a kill-switch; `unheard` are rows of agents that were told and have not said so."""
+class KillSwitchAcknowledgements(msgspec.Struct, frozen=True):
+    """Acknowledgements of a kill switch; `unheard` are rows of notified agents that have not acknowledged."""
 
     agents: int
     told: int
@@ -243,8 +243,8 @@ class Obeyed(msgspec.Struct, frozen=True):
     unheard: list[dict[str, Any]]
 
 
-class Reach(msgspec.Struct, frozen=True):
-    """How far a kill-switch reaches: agents and sessions in its scope, messages that wait in their lines."""
+class KillSwitchCounts(msgspec.Struct, frozen=True):
+    """The reach of a kill switch: agents and sessions in its scope, and their held messages."""
 
     agents: int
     sessions: int

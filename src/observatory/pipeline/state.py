@@ -1,8 +1,8 @@
-"""What the corridor works on: principals, submissions, the batch's memory, verdicts and finished rows.
+"""The types of the write pipeline: principals, submissions, the state of a batch, results and rows to write.
 
 Plain data without I/O, so that `ports` can name it and stages stay pure. `Memory` is the working set
 of one batch: loaded under the tenant's chain-head lock, changed message by message, saved once.
-Who changes a row says so with `touch`: what was touched is written, nothing else is looked at.
+Code that changes a row calls `touch`: only touched rows are written.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
-from observatory.ledger.chain import Head
+from observatory.ledger.chain import ChainHead
 from observatory.pipeline.rows import (
-    Agent,
+    AgentRow,
     AuditRow,
-    Breaker,
+    BreakerRow,
+    CachedRow,
     DeliveryRow,
-    Hold,
-    Kept,
-    Member,
+    HoldRow,
+    MemberRow,
     MessageRow,
-    Session,
-    Step,
-    Tenant,
-    Write,
+    RowWrite,
+    SessionRow,
+    StepRow,
+    TenantRow,
 )
 from observatory.protocol.certificates import Binding, Certificate
 from observatory.protocol.message import Message
 from observatory.protocol.otel import TraceContext
-from observatory.protocol.redaction import RedactionBook
-from observatory.protocol.rulebook import (
+from observatory.protocol.redaction import RedactionRules
+from observatory.protocol.tenant_config import (
     Budget,
     DecisionSettings,
     DetectorSettings,
@@ -45,12 +45,12 @@ from observatory.protocol.versions import Judgement, VersionEntry
 Role = Literal["viewer", "auditor", "approver", "operator", "admin", "agent"]
 HOME_TENANT = "tnt_default"
 Row = TypeVar("Row")
-# Rows that are kept from one batch to the next; beyond it they are read again.
-KEPT_ROWS = 20_000
+# Rows kept from one batch to the next; beyond this number they are read again.
+MAX_CACHED_ROWS = 20_000
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is acting: the owner of a key or of a signed-in browser."""
+    """The caller: the owner of a key or of a signed-in browser session."""
 
     tenant_id: str
     role: Role
@@ -60,9 +60,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
     access_version: int = 0
     expires_ns: int | None = None
-    # Of an agent's key: the user who made it. They request what is sent with it.
+    # Of an agent's key: the user who created it, who counts as requester of what is sent with it.
     key_maker: str | None = None
-    # What the connection proved in its handshake; None when it showed none.
+    # The client certificate of the TLS handshake; None without one.
     certificate: Certificate | None = None
 
     @property
@@ -70,18 +70,18 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return self.user_id or self.key_id
 
     def has_requested(self, requested_by: str, key_maker: str | None) -> bool:
-        """Whether this is who sent something, or who made the agent's key it was sent with."""
-        mine = (self.entity_id, self.key_id, self.user_id)
-        return requested_by in mine or (key_maker is not None and key_maker in mine)
+        """Whether this principal sent something, or created the agent's key it was sent with."""
+        ids = (self.entity_id, self.key_id, self.user_id)
+        return requested_by in ids or (key_maker is not None and key_maker in ids)
 
     @property
     def is_browser(self) -> bool:
-        """Whether it signed in by a link and holds a cookie, not a key."""
+        """Whether it signed in with a login link and uses a cookie instead of a key."""
         return self.key_id.startswith("log_")
 
     @property
     def is_bound(self) -> bool:
-        """Whether the server can vouch that this agent is who it says."""
+        """Whether the key is bound to one agent, which verifies the agent's identity."""
         return self.role == "agent" and self.agent_id is not None
 
     @property
@@ -89,12 +89,12 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return "agent" if self.role == "agent" else "user" if self.user_id else "system"
 
 
-class Rulebook(msgspec.Struct, frozen=True):
-    """What operators have ruled for the tenant; cached, its number is re-read under the lock."""
+class TenantConfig(msgspec.Struct, frozen=True):
+    """What operators have configured for the tenant; cached. Its version is read again under the lock."""
 
     version: int = -1
     versions: dict[str, dict[str, VersionEntry]] = {}
-    # Versions met without being registered: each was told of once (ruling 5).
+    # Unregistered versions that were reported already: each is reported once (ruling 5).
     noted: frozenset[tuple[str, str]] = frozenset()
     policies: tuple[PolicyRule, ...] = ()
     budgets: tuple[Budget, ...] = ()
@@ -103,61 +103,61 @@ class Rulebook(msgspec.Struct, frozen=True):
     kill_switches: tuple[KillSwitch, ...] = ()
     # agent type -> the version of its instructions in force
     instructions: dict[str, int] = {}
-    # Capabilities that have a breaker; its counts are rows of their own.
+    # Capabilities that have a circuit breaker; its counts are separate rows.
     breakers: frozenset[str] = frozenset()
     detectors: DetectorSettings = DetectorSettings()
     decisions: DecisionSettings = DecisionSettings()
     routing: RoutingSettings = RoutingSettings()
-    # entity id -> the addresses (`type:x`, `cluster:y`) an operator gave it
+    # entity id -> the addresses (`type:x`, `cluster:y`) an operator granted it
     grants: dict[str, frozenset[str]] = {}
-    # None as long as no rule was ever made.
-    redaction: RedactionBook | None = None
-    # entity id of an agent -> the certificate without which nobody speaks as it
+    # None until the first rule is created.
+    redaction: RedactionRules | None = None
+    # entity id of an agent -> the certificate required to send as this agent
     certificates: dict[str, Binding] = {}
-    # entity ids of agents a key is bound to; one that ran out counts until it is revoked
+    # entity ids of agents with a bound key; an expired key counts until it is revoked
     bound: frozenset[str] = frozenset()
 
 
-class Memory(msgspec.Struct):
-    tenant: Tenant
-    head: Head
-    rulebook: Rulebook
-    agents: dict[str, Agent] = {}
-    sessions: dict[str, Session] = {}
-    members: dict[tuple[int, int], Member] = {}
-    # Steps that were there before: read from the archive, or foreseen from the batch that is being written.
-    steps: dict[str, Step] = {}
-    # Steps of this batch.
-    fresh: dict[str, Step] = {}
-    # session_no -> sequence number -> open hold; whole for every session in `sessions`
-    holds: dict[int, dict[int, Hold]] = {}
-    # session_no -> names and step ids of what was refused for good at a gate
+class BatchState(msgspec.Struct):
+    tenant: TenantRow
+    head: ChainHead
+    tenant_config: TenantConfig
+    agents: dict[str, AgentRow] = {}
+    sessions: dict[str, SessionRow] = {}
+    members: dict[tuple[int, int], MemberRow] = {}
+    # Earlier steps: read from the archive, or taken from the batch that is being written.
+    steps: dict[str, StepRow] = {}
+    # New steps of this batch.
+    fresh: dict[str, StepRow] = {}
+    # session_no -> sequence number -> open hold; complete for every session in `sessions`
+    holds: dict[int, dict[int, HoldRow]] = {}
+    # session_no -> names and step ids of messages that were rejected at a gate
     rejected: dict[int, set[str]] = {}
-    breakers: dict[str, Breaker] = {}
-    # Rare rows a batch named: table -> key -> row. Read anew each time, changed in place by who writes them.
+    breakers: dict[str, BreakerRow] = {}
+    # Rows of rarely used tables: table -> key -> row. Read again for each batch, changed in place.
     rows: dict[str, dict[Any, dict[str, Any]]] = {}
-    # `type:x` or `cluster:y` -> entity ids of the agents that are meant, evicted ones left out
+    # `type:x` or `cluster:y` -> entity ids of the matching agents, without evicted ones
     fleet: dict[str, list[str]] = {}
-    # Bytes of messages asked for, by sequence number: what a release forwards, what a decision asked.
+    # Bytes of requested messages, by sequence number: what a release forwards, what a decision asked.
     raws: dict[int, bytes] = {}
-    # Of the messages asked for, those whose bytes are there.
+    # The requested messages whose bytes still exist.
     payloads: set[int] = msgspec.field(default_factory=set)
-    # Name of a lease of the house -> its epoch. It cannot change before the transaction ends.
+    # Name of a gateway lease -> its epoch. It cannot change before the transaction ends.
     leases: dict[str, int] = {}
-    # (table, agent's number) -> how many of its own wait there, of those that were asked for
+    # (table, agent's number) -> how many rows of this agent wait there, of the requested pairs
     waiting: dict[tuple[str, int], int] = {}
     noted: set[tuple[str, str]] = msgspec.field(default_factory=set)
-    # (agent type, version) -> what the registry says, worked out once a batch
+    # (agent type, version) -> the registry's judgement, computed once per batch
     judged: dict[tuple[str, str], tuple[Judgement, VersionEntry | None]] = {}
-    gone_keys: set[str] = msgspec.field(default_factory=set)
-    changed: list[Kept] = []
+    revoked_keys: set[str] = msgspec.field(default_factory=set)
+    changed: list[CachedRow] = []
 
-    def recall(self, known: Memory | None, is_pending: bool = False) -> None:
-        """Take over the rows of the batch before, if nobody has appended since.
+    def recall(self, known: BatchState | None, is_pending: bool = False) -> None:
+        """Reuse the rows of the previous batch, if nothing was appended since.
 
-        What changes a session, an agent or a member appends an event: an unmoved head proves them true.
-        While that batch is still being written its head is foreseen and the proof comes later, when this
-        batch is written: all it left is taken over, its steps too, which cannot be read yet.
+        Every change to a session, an agent or a member appends an event: an unchanged head proves that the
+        rows are current. While the previous batch is still being written its head is a prediction, checked
+        when this batch is written: all its rows are reused, also its steps, which cannot be read yet.
         """
         if known is None:
             return
@@ -168,12 +168,12 @@ class Memory(msgspec.Struct):
             self.sessions, self.agents, self.members = known.sessions, known.agents, known.members
             self.holds, self.rejected, self.breakers = known.holds, known.rejected, known.breakers
 
-    def step(self, name: str) -> Step | None:
-        """What has this name, archived before or within this batch."""
+    def step(self, name: str) -> StepRow | None:
+        """The step with this name, archived before or within this batch."""
         return self.fresh.get(name) or self.steps.get(name)
 
-    def touch(self, row: Kept) -> None:
-        """This row was made or changed and must be saved."""
+    def touch(self, row: CachedRow) -> None:
+        """Mark a created or changed row to be saved."""
         if not row.dirty:
             row.dirty = True
             self.changed.append(row)
@@ -181,13 +181,13 @@ class Memory(msgspec.Struct):
     def touched(self, kind: type[Row]) -> list[Row]:
         return [row for row in self.changed if isinstance(row, kind)]
 
-    def settled(self, keeps_steps: bool = False) -> Memory | None:
-        """Once its rows are built: what the next batch may recall; None when it is too much to keep.
+    def settled(self, keeps_steps: bool = False) -> BatchState | None:
+        """Once its rows are built: the state the next batch may reuse; None when there are too many rows.
 
         Its own steps are kept for a batch that begins before they can be read.
         """
-        held = sum(map(len, self.holds.values()))
-        if len(self.sessions) + len(self.agents) + len(self.members) + held > KEPT_ROWS:
+        holds = sum(map(len, self.holds.values()))
+        if len(self.sessions) + len(self.agents) + len(self.members) + holds > MAX_CACHED_ROWS:
             return None
         for row in self.changed:
             row.dirty = False
@@ -195,33 +195,38 @@ class Memory(msgspec.Struct):
         if not keeps_steps:
             self.fresh = {}
         self.changed = []
-        self.rows, self.fleet, self.raws, self.payloads = {}, {}, {}, set()  # read anew by who names them
+        self.rows, self.fleet, self.raws, self.payloads = (
+            {},
+            {},
+            {},
+            set(),
+        )  # read again by the batch that needs them
         self.leases, self.waiting = {}, {}
         return self
 
 
-class Wants(msgspec.Struct):
-    """Every row a batch names, so that each table is asked once."""
+class ReadSet(msgspec.Struct):
+    """Every row a batch needs, so that each table is read once."""
 
     steps: set[str] = msgspec.field(default_factory=set)
     sessions: set[str] = msgspec.field(default_factory=set)
     agents: set[str] = msgspec.field(default_factory=set)
-    # key id -> the access version it was last checked at; a newer version under the lock means: look again
+    # key id -> the access version it was last checked at; a newer version under the lock means: check again
     keys: dict[str, int] = msgspec.field(default_factory=dict)
-    # table -> keys; see `ROW_KEYS` in store/memory.py for which column is the key
+    # table -> keys; see `ROW_KEYS` in store/row_mapping.py for which column is the key
     rows: dict[str, set[Any]] = msgspec.field(default_factory=dict)
     addresses: set[str] = msgspec.field(default_factory=set)
-    # Sessions whose held messages may be released: their bytes are needed too.
+    # Sessions whose held messages may be released: their bytes are read too.
     releases: set[str] = msgspec.field(default_factory=set)
     # Archived messages whose bytes are needed, by sequence number.
     contents: set[int] = msgspec.field(default_factory=set)
-    # Sessions whose members are meant: policies must know who they are.
+    # Sessions whose members are recipients: policies must know who they are.
     rooms: set[str] = msgspec.field(default_factory=set)
-    # Held messages that are meant by name: theirs come first, however many wait.
+    # Held messages requested by id: they are read first, however many wait.
     named: set[str | int] = msgspec.field(default_factory=set)
-    # Archived messages of which must be known whether their bytes are still there, by sequence number.
+    # Archived messages, by sequence number, for which it is checked whether their bytes still exist.
     payloads: set[int] = msgspec.field(default_factory=set)
-    # Leases of the house that must not change hands while this is decided and written.
+    # Gateway leases whose holder must not change while this is decided and written.
     leases: set[str] = msgspec.field(default_factory=set)
     # (table, entity id of an agent) whose waiting rows are counted against its quota
     waiting: set[tuple[str, str]] = msgspec.field(default_factory=set)
@@ -239,7 +244,7 @@ class Wants(msgspec.Struct):
         else:
             self.agents.add(target)
 
-    def add(self, other: Wants) -> None:
+    def add(self, other: ReadSet) -> None:
         self.steps |= other.steps
         self.sessions |= other.sessions
         self.agents |= other.agents
@@ -255,7 +260,7 @@ class Wants(msgspec.Struct):
             self.rows.setdefault(table, set()).update(keys)
 
 
-class Draft(msgspec.Struct, kw_only=True, gc=False):
+class EventDraft(msgspec.Struct, kw_only=True, gc=False):
     """An audit event before the chain gives it its number and hashes."""
 
     event_type: str
@@ -273,74 +278,76 @@ class Draft(msgspec.Struct, kw_only=True, gc=False):
     attributes: dict[str, Any] = {}
     sender_id: str | None = None
     sender_type: str = "system"
-    # The key it was made with; None: that of the submission it comes of.
+    # The key that caused it; None: the key of the submission being processed.
     key_id: str | None = None
     recipient_id: str | None = None
     hub_address: str | None = None
     trust_level: str | None = None
-    # What refusal it tells of where no code of an answer says so: see `features/refusals/commands.py`.
+    # The refusal it counts as, where no response code says so: see `pipeline/refusals.py`.
     counts_as: str | None = None
 
 
-class Changes(msgspec.Struct):
+class TransactionChanges(msgspec.Struct):
     """Everything one transaction writes, already numbered and hashed."""
 
     audit: list[AuditRow] = msgspec.field(default_factory=list)
     messages: list[MessageRow] = msgspec.field(default_factory=list)
     deliveries: list[DeliveryRow] = msgspec.field(default_factory=list)
-    writes: list[Write] = msgspec.field(default_factory=list)
-    # (the event that orders it, the messages whose bytes go)
+    writes: list[RowWrite] = msgspec.field(default_factory=list)
+    # (the event that orders the deletion, the messages whose bytes are deleted)
     shreds: list[tuple[int, list[int]]] = msgspec.field(default_factory=list)
 
 
-class Verdict(msgspec.Struct, gc=False):
-    """How a submission ends: the code and body of its answer, and the events that tell of it."""
+class SubmissionResult(msgspec.Struct, gc=False):
+    """The result of a submission: status code and body of the response, and the events that record it."""
 
     code: int
     answer: Any
-    events: list[Draft] = []
-    writes: list[Write] = []
-    # A refusal whose message is archived all the same, with the state `refused` (ruling 10).
+    events: list[EventDraft] = []
+    writes: list[RowWrite] = []
+    # A refusal whose message is archived nevertheless, with the state `refused` (ruling 10).
     archived: bool = False
 
 
-class Desk(Protocol):
-    """Where acts and effects write. All of it goes into the one transaction of their batch."""
+class UnitOfWork(Protocol):
+    """Where commands and effects write. Everything goes into the one transaction of their batch."""
 
-    memory: Memory
-    changes: Changes
+    memory: BatchState
+    changes: TransactionChanges
     now_ns: int
 
-    def append(self, draft: Draft) -> int:
-        """Chain an event; its sequence number."""
+    def append(self, draft: EventDraft) -> int:
+        """Append an event to the chain; returns its sequence number."""
 
-    def tell(self, sequence_number: int, agent_no: int, kind: str, body: dict[str, Any], **more: Any) -> None:
-        """Put something into an agent's inbox. At most one for each event and agent."""
+    def deliver(
+        self, sequence_number: int, agent_no: int, kind: str, body: dict[str, Any], **more: Any
+    ) -> None:
+        """Put a delivery into an agent's inbox. At most one for each event and agent."""
 
 
-class Redacted(msgspec.Struct, frozen=True, gc=False):
-    """What redaction did to a message: under which version, how often, and what had been sent."""
+class RedactionResult(msgspec.Struct, frozen=True, gc=False):
+    """What redaction did to a message: rule version, number of replacements, and the bytes as sent."""
 
-    version: int | None  # None when no rule is in force; what was sent is kept for the sake of repeats
+    version: int | None  # None when no rule is in force; the original bytes are kept to recognise repeats
     replaced: int
     sent: bytes
-    # Digests it had under the rules of before: of a message without a step id, which is named by its own.
+    # Digests under earlier rules, of a message without a step id, which is named by its digest.
     before: tuple[bytes, ...] = ()
 
 
-class Arrival(msgspec.Struct, gc=False):
+class IncomingMessage(msgspec.Struct, gc=False):
     """A message that passed the interceptor."""
 
     message: Message
     principal: Principal
     received_ns: int
     size: int
-    redacted: Redacted | None = None
+    redacted: RedactionResult | None = None
     context: TraceContext | None = None  # of the request it came with
 
 
-class Breach(msgspec.Struct):
-    """A body that did not: its hash, its faults, and who sent it. Never the body."""
+class RejectedBody(msgspec.Struct):
+    """A body the interceptor refused: its hash, its faults, and who sent it. Never the body."""
 
     principal: Principal
     received_ns: int
@@ -353,18 +360,19 @@ class Breach(msgspec.Struct):
     size: int = 256
 
 
-class Act(msgspec.Struct):
-    """An operator's or daemon's command: decided over the same memory, chained like the rest."""
+class Command(msgspec.Struct):
+    """A state change by an operator or a background worker: decided over the same batch state, and
+    audited."""
 
     principal: Principal
     received_ns: int
-    decide: Callable[[Desk], Verdict]
-    wants: Wants = msgspec.field(default_factory=Wants)
+    decide: Callable[[UnitOfWork], SubmissionResult]
+    read_set: ReadSet = msgspec.field(default_factory=ReadSet)
     size: int = 1_024
-    # Entity id of the agent in whose name this is done; who is bound to a certificate must have shown it.
-    speaks_as: str | None = None
-    # Appends no event: it may go into the transaction of any batch (`pipeline/piggyback.py`).
-    rides: bool = False
+    # Entity id of the agent it is done for; an agent bound to a certificate must have presented it.
+    on_behalf_of: str | None = None
+    # Appends no event: it may join the transaction of any batch (`pipeline/commit/piggyback.py`).
+    can_piggyback: bool = False
 
 
-Submission = Arrival | Breach | Act
+Submission = IncomingMessage | RejectedBody | Command

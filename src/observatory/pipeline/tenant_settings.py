@@ -1,7 +1,7 @@
-"""How a tenant's settings are changed: an act of a person, audited with before and after.
+"""Changing a tenant's settings: a command of a person, audited with the values before and after.
 
-Law: values that cannot be meant are refused with every fault found, and nothing is changed; what was changed
-counts for the next message, behind it in the same batch already.
+Law: invalid values are refused with every fault found, and nothing is changed; a change applies from the
+next message on, including messages later in the same batch.
 """
 
 from __future__ import annotations
@@ -11,46 +11,49 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from observatory.features.loops.stage import plain
-from observatory.pipeline.event_writer import notice
-from observatory.pipeline.rows import Write
-from observatory.pipeline.state import Act, Desk, Principal, Verdict
-from observatory.pipeline.validation import judge_of
-from observatory.protocol.answers import Fault, Invalid, listed
-from observatory.protocol.rulebook import DecisionSettings, DetectorSettings, RoutingSettings
+from observatory.pipeline.event_writer import gateway_event
+from observatory.pipeline.rows import RowWrite
+from observatory.pipeline.state import Command, Principal, SubmissionResult, UnitOfWork
+from observatory.pipeline.validation import validator_of
+from observatory.protocol.responses import Fault, Invalid, faults_text
+from observatory.protocol.tenant_config import DecisionSettings, DetectorSettings, RoutingSettings
 
 Settings = TypeVar("Settings", DetectorSettings, DecisionSettings, RoutingSettings)
 Merged = Callable[[Settings, dict[str, Any]], tuple[Settings | None, list[Fault]]]
 
 
-def bad_settings(faults: Iterable[Fault]) -> Invalid:
-    """Values that cannot be meant, every one of them."""
-    found = tuple(faults)
-    return Invalid(reason="bad_settings", detail=f"nothing was changed. {listed(found)}", faults=found)
+def invalid_settings(faults: Iterable[Fault]) -> Invalid:
+    """The response to invalid values, with all faults."""
+    problems = tuple(faults)
+    return Invalid(
+        reason="bad_settings", detail=f"nothing was changed. {faults_text(problems)}", faults=problems
+    )
 
 
-def change(who: Principal, name: str, asked: dict[str, Any], merge: Merged[Settings], now_ns: int) -> Act:
-    """`name` is the field of the rulebook and the row; `asked` is what was sent: names left out stay, null is
-    the default."""
+def change_settings(
+    who: Principal, name: str, asked: dict[str, Any], merge: Merged[Settings], now_ns: int
+) -> Command:
+    """`name` is the field of the tenant's configuration and of the row; `asked` is the request: omitted names
+    stay unchanged, null means the default."""
 
-    def decide(desk: Desk) -> Verdict:
-        memory = desk.memory
-        before = getattr(memory.rulebook, name)
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        memory = uow.memory
+        before = getattr(memory.tenant_config, name)
         after, faults = merge(before, asked)
         if after is None:
-            return Verdict(422, bad_settings(faults))
+            return SubmissionResult(422, invalid_settings(faults))
         old, new = msgspec.to_builtins(before), msgspec.to_builtins(after)
         changed = [one for one in new if new[one] != old[one]]
         if not changed:
-            return Verdict(200, {"changed": []})
+            return SubmissionResult(200, {"changed": []})
         values = {
             "tenant_id": who.tenant_id,
             "name": name,
             "value": msgspec.json.encode(after).decode(),
-            "updated_ns": desk.now_ns,
+            "updated_ns": uow.now_ns,
             "updated_by": who.entity_id,
         }
-        memory.rulebook = msgspec.structs.replace(memory.rulebook, **{name: after})
+        memory.tenant_config = msgspec.structs.replace(memory.tenant_config, **{name: after})
         memory.tenant.rulebook_version += 1
         detail = {
             "setting": name,
@@ -59,28 +62,47 @@ def change(who: Principal, name: str, asked: dict[str, Any], merge: Merged[Setti
             "after": {one: plain(new[one]) for one in changed},
         }
         summary = f"{name.removesuffix('s')} settings changed: {', '.join(changed)}"
-        event = notice(who.tenant_id, "setting_changed", summary, desk.now_ns, who, detail)
-        write = Write("knobs", values, key=("tenant_id", "name"))
-        return Verdict(200, {"changed": changed}, [event], [write])
+        event = gateway_event(who.tenant_id, "setting_changed", summary, uow.now_ns, who, detail)
+        write = RowWrite("knobs", values, key=("tenant_id", "name"))
+        return SubmissionResult(200, {"changed": changed}, [event], [write])
 
-    return Act(who, now_ns, decide)
+    return Command(who, now_ns, decide)
 
 
-def merged(before: Settings, asked: dict[str, Any]) -> tuple[Settings, list[Fault]]:
-    """The settings with what of `asked` can be meant, and a fault for everything else."""
+def merge_settings(before: Settings, asked: dict[str, Any]) -> tuple[Settings, list[Fault]]:
+    """The settings with the valid values of `asked`, and a fault for each other one."""
     faults: list[Fault] = []
     values: dict[str, Any] = {}
     fields = {field.name: field for field in msgspec.structs.fields(before)}
     for name, value in asked.items():
         field = fields.get(name)
         if field is None:
-            faults.append(Fault(path="$", problem=f"there is no such setting; there are {', '.join(fields)}"))
+            faults.append(Fault(path="$", problem=f"unknown setting; the settings are {', '.join(fields)}"))
             continue
         if value is None:
             values[name] = field.default
             continue
-        found = list(judge_of(field.type)(value, name, 1))
-        faults += found
-        if not found:
+        problems = list(validator_of(field.type)(value, name, 1))
+        faults += problems
+        if not problems:
             values[name] = msgspec.convert(value, type=field.type)
     return msgspec.structs.replace(before, **values), faults
+
+
+def plain(value: Any) -> Any:
+    """A value in the form events may contain, with floats as text."""
+    if isinstance(value, float):
+        return decimal(value)
+    if isinstance(value, dict):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value
+
+
+def decimal(score: float) -> str:
+    """Events contain no floats (ruling 34)."""
+    return f"{score:.6f}".rstrip("0").rstrip(".")
+
+
+DETECTORS = "detectors"

@@ -1,8 +1,8 @@
-"""Rules of a type as judges: given a parsed value, every fault of it, each with its path.
+"""Validators built from types: they return every fault of a parsed value, each with its path.
 
-Law: a fault is worded from the contract alone. No value and no name of an unknown member ever stands in a
-path or a sentence. Where an object's keys are the sender's own, a member is named by its place, from 0. The
-judges are made once, from the very structs a decoder uses; both messages and operators' requests have them.
+Law: the text of a fault comes from the contract alone. No value and no name of an unknown member ever appears
+in a path or a message. Where an object's keys are chosen by the sender, a member is named by its index, from
+0. The validators are built once, from the same structs a decoder uses, for messages and operators' requests.
 """
 
 import re
@@ -15,47 +15,47 @@ from typing import Any, Final
 from msgspec import inspect as kinds
 
 from observatory.protocol import clock
-from observatory.protocol.answers import Fault
 from observatory.protocol.document import (
     MAX_DEPTH,
     BigInteger,
+    DuplicateKeys,
     NotFinite,
     TooDeep,
-    Twin,
     offences,
     text_offences,
 )
 from observatory.protocol.identity import canonical_uuid
 from observatory.protocol.messages import Checked
+from observatory.protocol.responses import Fault
 
 MAX_FAULTS: Final = 100
 ROOT: Final = "$"
 
-# The faults of a value by one rule, given the value, its path and its level. A path is made of names of the
-# contract and indices only.
-Judge = Callable[[Any, str, int], Iterable[Fault]]
+# Returns the faults of a value by one rule, given the value, its path and its level. A path contains only
+# names of the contract and indices.
+Validator = Callable[[Any, str, int], Iterable[Fault]]
 
 
 @cache
-def judge_of(tp: Any) -> Judge:
-    return judge_of_rule(kinds.type_info(tp))
+def validator_of(tp: Any) -> Validator:
+    return validator_of_rule(kinds.type_info(tp))
 
 
 def faults_of(tp: Any, value: Any) -> tuple[Fault, ...]:
-    """All faults of a parsed document that means to be of this type, at most a hundred."""
+    """All faults of a parsed document as a value of this type, at most a hundred."""
     if isinstance(value, TooDeep):
         return (Fault(ROOT, f"must not nest deeper than {MAX_DEPTH} levels"),)
-    found = islice(judge_of(tp)(value, "", 1), MAX_FAULTS)
-    return tuple(fault if fault.path else Fault(ROOT, fault.problem) for fault in found)
+    faults = islice(validator_of(tp)(value, "", 1), MAX_FAULTS)
+    return tuple(fault if fault.path else Fault(ROOT, fault.problem) for fault in faults)
 
 
 def expected(tp: Any) -> str:
-    """What a value of this type must be, as the fault of one that is nothing at all."""
-    return next((fault.problem for fault in judge_of(tp)(object(), ROOT, 1)), "is not taken")
+    """What a value of this type must be, as the text of a fault."""
+    return next((fault.problem for fault in validator_of(tp)(object(), ROOT, 1)), "is not accepted")
 
 
-def judge_of_rule(rule: kinds.Type) -> Judge:
-    """The judge of a rule. Whatever does not depend on the value is worked out here, once."""
+def validator_of_rule(rule: kinds.Type) -> Validator:
+    """The validator of a rule. Everything that does not depend on the value is computed here, once."""
     expects, named = "", ""
     while isinstance(rule, kinds.Metadata):
         expects = (rule.extra or {}).get("expects", expects)
@@ -86,7 +86,7 @@ def judge_of_rule(rule: kinds.Type) -> Judge:
             return _anything
 
 
-def _plain(fits: Callable[[Any], bool], sentence: str) -> Judge:
+def _plain(fits: Callable[[Any], bool], sentence: str) -> Validator:
     return lambda value, path, _: () if fits(value) else (Fault(path, sentence),)
 
 
@@ -101,21 +101,21 @@ def _free_object(value: Any, path: str, level: int) -> Iterator[Fault]:
 
 
 def _is_free(rule: kinds.DictType) -> bool:
-    """Whether any key and any value is taken, in any number."""
+    """Whether any key and any value is accepted, in any number."""
     is_plain = isinstance(rule.key_type, kinds.StrType) and isinstance(rule.value_type, kinds.AnyType)
     return is_plain and rule.min_length is None and rule.max_length is None
 
 
-def _table(rule: kinds.DictType) -> Judge:
-    """An object whose keys are the sender's own: a member is named by its place."""
-    of_key, of_value = judge_of_rule(rule.key_type), judge_of_rule(rule.value_type)
+def _table(rule: kinds.DictType) -> Validator:
+    """An object whose keys are chosen by the sender: a member is named by its index."""
+    of_key, of_value = validator_of_rule(rule.key_type), validator_of_rule(rule.value_type)
     low, high = rule.min_length, rule.max_length
 
     def judge(value: Any, path: str, level: int) -> Iterator[Fault]:
         if not isinstance(value, dict):
             yield Fault(path, "must be an object")
             return
-        if isinstance(value, Twin):
+        if isinstance(value, DuplicateKeys):
             yield Fault(path, "an object must not hold the same key twice")
         yield from _counted(len(value), path, low, high, "members")
         for index, (key, item) in enumerate(value.items()):
@@ -133,7 +133,7 @@ def _counted(size: int, path: str, low: int | None, high: int | None, noun: str)
         yield Fault(path, f"must hold at most {high} {noun}")
 
 
-# Kinds of JSON values, by the rules that take them: their Python types, and their name in a sentence.
+# Kinds of JSON values, by the rules that accept them: their Python types, and their name in a message.
 _KINDS: Final[tuple[tuple[tuple[type[kinds.Type], ...], tuple[type, ...], str], ...]] = (
     ((kinds.StrType, kinds.LiteralType), (str,), "text"),
     ((kinds.IntType, kinds.FloatType), (int, float, BigInteger, NotFinite), "a number"),
@@ -143,14 +143,14 @@ _KINDS: Final[tuple[tuple[tuple[type[kinds.Type], ...], tuple[type, ...], str], 
 )
 
 
-def _union(rule: kinds.UnionType) -> Judge:
-    """A union holds at most one rule of a kind (the decoder demands it): the value's own kind chooses."""
+def _union(rule: kinds.UnionType) -> Validator:
+    """A union has at most one rule per kind (the decoder requires it): the value's kind selects the rule."""
     choices = [one for one in rule.types if not isinstance(one, kinds.NoneType)]
     may_be_null = rule.includes_none
     if len(choices) == 1:
-        only = judge_of_rule(choices[0])
+        only = validator_of_rule(choices[0])
         return lambda value, path, level: () if value is None and may_be_null else only(value, path, level)
-    by_kind = [(*_kind_of(one), judge_of_rule(one)) for one in choices]
+    by_kind = [(*_kind_of(one), validator_of_rule(one)) for one in choices]
     sentence = f"must be {' or '.join(noun for _, noun, _ in by_kind)}"
 
     def judge(value: Any, path: str, level: int) -> Iterable[Fault]:
@@ -175,19 +175,19 @@ def _kind_of(rule: kinds.Type) -> tuple[tuple[type, ...], str]:
     raise TypeError(f"no kind of JSON value is known for {type(rule).__name__}")
 
 
-def _struct(rule: kinds.StructType) -> Judge:
-    fields = [(field.encode_name, field.required, judge_of_rule(field.type)) for field in rule.fields]
+def _struct(rule: kinds.StructType) -> Validator:
+    fields = [(field.encode_name, field.required, validator_of_rule(field.type)) for field in rule.fields]
     known = {rule.tag_field, *(name for name, _, _ in fields)}
     cross_faults = rule.cls.cross_faults if issubclass(rule.cls, Checked) else None
     is_closed = rule.cls.__struct_config__.forbid_unknown_fields
-    strange_member = f"has a member that is not known; there are {', '.join(name for name, _, _ in fields)}"
+    unknown_member = f"has an unknown member; the members are {', '.join(name for name, _, _ in fields)}"
 
     def judge(value: Any, path: str, level: int) -> Iterator[Fault]:
         here, prefix = (path, path + ".") if path else (ROOT, "")
         if not isinstance(value, dict):
             yield Fault(here, "must be an object")
             return
-        if isinstance(value, Twin):
+        if isinstance(value, DuplicateKeys):
             yield Fault(here, "an object must not hold the same key twice")
         broken = False
         for name, required, of_field in fields:
@@ -203,17 +203,17 @@ def _struct(rule: kinds.StructType) -> Judge:
                 yield Fault(prefix + name, problem)
         if not known.issuperset(value):
             if is_closed:
-                yield Fault(here, strange_member)
-            # What unknown fields break of the document's rules; their names and places are not told.
-            strange = {key: item for key, item in value.items() if key not in known}
-            for problem in dict.fromkeys(offences(strange, level)):
+                yield Fault(here, unknown_member)
+            # Document rules broken in unknown fields; their names and positions are not reported.
+            unknown = {key: item for key, item in value.items() if key not in known}
+            for problem in dict.fromkeys(offences(unknown, level)):
                 yield Fault(here, f"in an unknown field: {problem}")
 
     return judge
 
 
-def _list(rule: kinds.ListType | kinds.VarTupleType) -> Judge:
-    of_item, low, high = judge_of_rule(rule.item_type), rule.min_length, rule.max_length
+def _list(rule: kinds.ListType | kinds.VarTupleType) -> Validator:
+    of_item, low, high = validator_of_rule(rule.item_type), rule.min_length, rule.max_length
 
     def judge(value: Any, path: str, level: int) -> Iterator[Fault]:
         if not isinstance(value, list):
@@ -226,7 +226,7 @@ def _list(rule: kinds.ListType | kinds.VarTupleType) -> Judge:
     return judge
 
 
-def _text(rule: kinds.StrType, expects: str, named: str) -> Judge:
+def _text(rule: kinds.StrType, expects: str, named: str) -> Validator:
     low, high = rule.min_length or 0, maxsize if rule.max_length is None else rule.max_length
     search = re.compile(rule.pattern or "").search
     keeps = {"time": _is_time, "uuid": _is_uuid}.get(named)
@@ -239,8 +239,8 @@ def _text(rule: kinds.StrType, expects: str, named: str) -> Judge:
         fits = low <= len(value) <= high and search(value) and (keeps is None or keeps(value))
         if fits and "\0" not in value and value.isascii():  # nearly always
             return ()
-        found = [Fault(path, problem) for problem in text_offences(value)]
-        return found if fits else [*found, Fault(path, sentence)]
+        faults = [Fault(path, problem) for problem in text_offences(value)]
+        return faults if fits else [*faults, Fault(path, sentence)]
 
     return judge
 
@@ -264,7 +264,7 @@ def _is_uuid(text: str) -> bool:
     return canonical is not None and canonical.strip("0-") != ""
 
 
-def _number(rule: kinds.IntType | kinds.FloatType) -> Judge:
+def _number(rule: kinds.IntType | kinds.FloatType) -> Validator:
     whole = isinstance(rule, kinds.IntType)
     low, high = rule.ge, rule.le
     sentence = f"must be {'an integer' if whole else 'a number'}{_limits(low, high)}"

@@ -1,6 +1,6 @@
-"""One HTTP request to an ASGI application of this process, and its whole answer: no socket, no stream.
+"""Sends one HTTP request to an ASGI application in this process and returns the complete response: no socket.
 
-Law: who sets a bound never holds more than that; the application is told that its asker has left.
+Law: with a size limit no more than that is buffered; the application then receives `http.disconnect`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ Answer = tuple[int, Headers, bytes]
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
 
-class TooLong(Exception):
-    """The answer has more bytes than were wanted; nothing of it was kept."""
+class ResponseTooLong(Exception):
+    """The response has more bytes than the limit; it was discarded."""
 
 
-async def exchange(
+async def call_app(
     app: App,
     method: str,
     path: str,
@@ -29,8 +29,8 @@ async def exchange(
     known: Mapping[str, Any] | None = None,
     most_bytes: int | None = None,
 ) -> Answer:
-    """`path` as it stands in a URL, its parts quoted, and so a `query` that is text; `known` goes into the
-    scope. TooLong when the answer has more than `most_bytes`."""
+    """`path`, and `query` if it is text, are percent-encoded as in a URL; `known` is added to the scope.
+    Raises TooLong when the response has more than `most_bytes`."""
     scope = {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -51,7 +51,7 @@ async def exchange(
 
     async def receive() -> dict[str, Any]:
         if not waiting:
-            await left.wait()  # whoever asks stays until it is answered
+            await left.wait()  # the client stays connected until the response is complete
             return {"type": "http.disconnect"}
         return waiting.pop()
 
@@ -70,5 +70,5 @@ async def exchange(
 
     await app(scope, receive, send)
     if left.is_set():
-        raise TooLong(f"more than {most_bytes} bytes")
+        raise ResponseTooLong(f"more than {most_bytes} bytes")
     return code, answered, b"".join(parts)

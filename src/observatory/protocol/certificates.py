@@ -1,9 +1,9 @@
-"""X.509 certificates as facts, and how an agent is bound to one.
+"""X.509 client certificates: reading their fields, and binding an agent to one.
 
-Law: facts come out of DER whose signature somebody else has checked (OpenSSL in the handshake, or a pinned
-proxy); nothing here trusts a certificate. A binding by `fingerprint` means one certificate and ends with it;
-one by `uri`, `dns` or `subject` means whatever a trusted authority issues in that name, so that rotation does
-not break it. Names are compared whole: no wildcard, no part of a name, no common name for a host.
+Law: the DER was verified elsewhere (by OpenSSL in the handshake, or by a pinned proxy); nothing here decides
+trust. A binding by `fingerprint` means one certificate and ends with it; one by `uri`, `dns` or `subject`
+accepts whatever a trusted authority issues for that name, so rotation does not break it. Names are compared
+in full: no wildcard, no part of a name, no common name for a host.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import msgspec
 
 BindingKind = Literal["fingerprint", "uri", "dns", "subject"]
 BINDING_KINDS: Final[tuple[BindingKind, ...]] = get_args(BindingKind)
-MOST_NAMES: Final = 32  # of a certificate that are read; who has more is known by the first ones
-LONGEST: Final = 512  # of a name; a longer one is no name of ours
+MAX_NAMES: Final = 32  # names read from a certificate; further ones are ignored
+MAX_NAME_LENGTH: Final = 512  # longer names are ignored
 CUT: Final = "…"
 _HEX = re.compile(r"[0-9a-f]{64}").fullmatch
 _DNS = re.compile(
@@ -28,12 +28,12 @@ _DNS = re.compile(
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!-~]{1,500}").fullmatch
 
 
-class NotACertificate(ValueError):
-    """What was given is no X.509 certificate; the sentence says of what."""
+class InvalidCertificate(ValueError):
+    """The input is not an X.509 certificate; the message says why."""
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told of one. Names have their kind in front: `uri:spiffe://…`, `dns:agent.example`."""
+    """The fields of a certificate. Names have their kind as prefix: `uri:spiffe://…`, `dns:agent.example`."""
 
     fingerprint: str  # SHA-256 of the DER, 64 hexadecimal digits
     subject: str  # RFC 4514
@@ -52,7 +52,7 @@ class Binding(msgspec.Struct, frozen=True):
     value: str
 
     def fits(self, certificate: Certificate | None, now_ns: int) -> bool:
-        """Whether this certificate may speak for who is bound so; an ended one never may."""
+        """Whether this certificate satisfies the binding; an expired one never does."""
         if certificate is None or not certificate.is_current(now_ns):
             return False
         if self.kind == "fingerprint":
@@ -62,8 +62,8 @@ class Binding(msgspec.Struct, frozen=True):
         return f"{self.kind}:{self.value}" in certificate.names
 
 
-def bound_to(kind: BindingKind, value: str) -> Binding:
-    """The binding in its one spelling; ValueError with a sentence when it is none."""
+def make_binding(kind: BindingKind, value: str) -> Binding:
+    """The binding in canonical spelling; ValueError with a message when it is invalid."""
     text = value.strip()
     if kind == "fingerprint":
         text = text.lower().removeprefix("sha256:").replace(":", "")
@@ -72,7 +72,7 @@ def bound_to(kind: BindingKind, value: str) -> Binding:
     elif kind == "dns":
         text = text.lower().removesuffix(".")
         if not _DNS.fullmatch(text):
-            raise ValueError("a dns name is a host's name without a wildcard, e.g. planner.agents.example")
+            raise ValueError("a dns name is a host name without a wildcard, e.g. planner.agents.example")
     elif kind == "uri":
         if not _URI(text):
             raise ValueError("a uri is absolute and plain, e.g. spiffe://example.org/agent/planner")
@@ -88,30 +88,30 @@ def _subject(text: str) -> str:
         name = x509.Name.from_rfc4514_string(text).rfc4514_string()
     except (ValueError, KeyError):
         name = ""
-    if not name or len(name) > LONGEST or name.endswith(CUT):
+    if not name or len(name) > MAX_NAME_LENGTH or name.endswith(CUT):
         raise ValueError("a subject is written as in RFC 4514, e.g. CN=planner,O=Example")
     return name
 
 
 @lru_cache(maxsize=4_096)
 def read(der: bytes) -> Certificate:
-    """The facts of one; NotACertificate when it is none, or one that says what cannot be read."""
+    """The fields of a DER certificate; NotACertificate when it cannot be parsed."""
     from cryptography import x509
 
     try:
-        found = x509.load_der_x509_certificate(der)
+        certificate = x509.load_der_x509_certificate(der)
         # A trailing byte, or another encoding of the same, would be another fingerprint of one certificate.
         return Certificate(
             fingerprint=hashlib.sha256(der).hexdigest(),
-            subject=_cut(found.subject.rfc4514_string()),
-            issuer=_cut(found.issuer.rfc4514_string()),
-            serial=f"{found.serial_number:x}",
-            names=_names(found),
-            not_before_ns=_ns(found.not_valid_before_utc),
-            not_after_ns=_ns(found.not_valid_after_utc),
+            subject=_cut(certificate.subject.rfc4514_string()),
+            issuer=_cut(certificate.issuer.rfc4514_string()),
+            serial=f"{certificate.serial_number:x}",
+            names=_names(certificate),
+            not_before_ns=_ns(certificate.not_valid_before_utc),
+            not_after_ns=_ns(certificate.not_valid_after_utc),
         )
     except (ValueError, TypeError, x509.InvalidVersion, x509.DuplicateExtension) as error:
-        raise NotACertificate("it is not an X.509 certificate that can be read") from error
+        raise InvalidCertificate("this is not a readable X.509 certificate") from error
 
 
 def read_pem(text: bytes) -> list[bytes]:
@@ -120,38 +120,38 @@ def read_pem(text: bytes) -> list[bytes]:
     from cryptography.hazmat.primitives.serialization import Encoding
 
     try:
-        found = x509.load_pem_x509_certificates(text)
-        return [one.public_bytes(Encoding.DER) for one in found]
+        certificates = x509.load_pem_x509_certificates(text)
+        return [certificate.public_bytes(Encoding.DER) for certificate in certificates]
     except (ValueError, TypeError) as error:
-        raise NotACertificate("it holds no certificate in PEM form, or a damaged one") from error
+        raise InvalidCertificate("the file contains no certificate in PEM form, or a damaged one") from error
 
 
-def _names(found: object) -> tuple[str, ...]:
+def _names(certificate: object) -> tuple[str, ...]:
     from cryptography import x509
 
-    assert isinstance(found, x509.Certificate)
+    assert isinstance(certificate, x509.Certificate)
     try:
-        alternative = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternative = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return ()
-    told: list[str] = []
+    names: list[str] = []
     for one in alternative:
         if isinstance(one, x509.DNSName):
-            told.append(f"dns:{one.value.lower()}")
+            names.append(f"dns:{one.value.lower()}")
         elif isinstance(one, x509.UniformResourceIdentifier):
-            told.append(f"uri:{one.value}")
+            names.append(f"uri:{one.value}")
         elif isinstance(one, x509.IPAddress):
-            told.append(f"ip:{one.value}")
+            names.append(f"ip:{one.value}")
         elif isinstance(one, x509.RFC822Name):
-            told.append(f"email:{one.value}")
-    return tuple(dict.fromkeys(name for name in told if len(name) <= LONGEST and name.isprintable()))[
-        :MOST_NAMES
-    ]
+            names.append(f"email:{one.value}")
+    return tuple(
+        dict.fromkeys(name for name in names if len(name) <= MAX_NAME_LENGTH and name.isprintable())
+    )[:MAX_NAMES]
 
 
 def _cut(text: str) -> str:
-    """Whole, or marked as cut: a mark that stands in no binding."""
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + CUT
+    """The text, or truncated with a mark that no binding can contain."""
+    return text if len(text) <= MAX_NAME_LENGTH else text[: MAX_NAME_LENGTH - 1] + CUT
 
 
 def _ns(moment: datetime) -> int:

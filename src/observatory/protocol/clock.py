@@ -1,6 +1,6 @@
 """Time on the wire is text: UTC, nine fraction digits, `Z`.
 
-Law: a time we keep is never rounded (a float or a `datetime` would round nanoseconds), so times stay
+Law: a stored time is never rounded (a float or a `datetime` would round nanoseconds), so times stay
 text and compare as text; the integer form is Unix nanoseconds. Accepted are RFC 3339 times with a
 zone. A time without a zone, an impossible date, more than nine digits, or a time outside 1970-2261
 (what 64 bits of Unix nanoseconds, and so OTLP and both databases, can hold) is a `ValueError`.
@@ -32,7 +32,7 @@ LAST_NS: Final = (_LAST_SECOND + 1) * 1_000_000_000 - 1
 
 @lru_cache(maxsize=8192)
 def _unix_second(text: str) -> int:
-    """Unix second of `YYYY-MM-DDTHH:MM:SS` in UTC; messages of one second share the work."""
+    """Unix second of `YYYY-MM-DDTHH:MM:SS` in UTC; cached, as many messages share a second."""
     if _SECOND.fullmatch(text) is None:
         raise ValueError("not a time")
     moment = datetime.fromisoformat(text).replace(tzinfo=UTC)
@@ -50,8 +50,8 @@ def _second_text(second: int) -> str:
 
 
 def parse(text: str) -> tuple[str, int]:
-    """The normal text and the Unix nanoseconds of a time, in one step."""
-    # The common form first: the second is looked up, only the fraction is work.
+    """The canonical text and the Unix nanoseconds of a time, in one step."""
+    # The common form first: the second is cached, only the fraction is parsed.
     if text[-1:] == "Z" and text[10:11] == "T":
         fraction = text[20:-1]
         if text[19:20] == "." and len(fraction) <= 9 and fraction.isdigit() and fraction.isascii():
@@ -63,10 +63,10 @@ def parse(text: str) -> tuple[str, int]:
 
 
 def _parse_any(text: str) -> tuple[str, int]:
-    found = _ANY.fullmatch(text)
-    if found is None:
+    match = _ANY.fullmatch(text)
+    if match is None:
         raise ValueError("not a time")
-    day, clock, fraction, sign, hours, minutes = found.groups()
+    day, clock, fraction, sign, hours, minutes = match.groups()
     moment = datetime.fromisoformat(f"{day}T{clock}").replace(tzinfo=UTC)
     second = (moment - _EPOCH) // timedelta(seconds=1)
     if sign is not None:
@@ -79,13 +79,13 @@ def _parse_any(text: str) -> tuple[str, int]:
 
 
 def normalise(text: str) -> str:
-    """The one spelling of a time: `2026-02-16T14:32:00.000000000Z`."""
+    """The canonical spelling of a time: `2026-02-16T14:32:00.000000000Z`."""
     return parse(text)[0]
 
 
 def to_ns(text: str) -> int:
     """Unix nanoseconds of a time, exact."""
-    # The one spelling of the house, which a session read whole has twice a step.
+    # The canonical spelling first: reading a whole session parses two of these per step.
     if len(text) == 30 and text[10] == "T" and text[19] == "." and text[29] == "Z":
         fraction = text[20:29]
         if fraction.isdigit() and fraction.isascii():
@@ -94,6 +94,6 @@ def to_ns(text: str) -> int:
 
 
 def from_ns(ns: int) -> str:
-    """The normal text of Unix nanoseconds."""
+    """The canonical text of Unix nanoseconds."""
     second, fraction = divmod(ns, 1_000_000_000)
     return f"{_second_text(second)}.{fraction:09d}Z"

@@ -1,7 +1,7 @@
-"""What an operator can tell the gateway to do.
+"""The commands an operator can send for an agent in a session.
 
-Law: the seed's three commands with the seed's payloads, `Unpause`, `Cancel`, and the three answers at a gate.
-Who commands is never in the payload: identity comes from the key (ruling 13).
+Law: the seed's three commands with the seed's payloads, `Unpause`, `Cancel`, and three for a gate.
+The operator is never in the payload: identity comes from the key (ruling 13).
 """
 
 from typing import Annotated, Any
@@ -22,14 +22,14 @@ class Pause(Struct, frozen=True, kw_only=True, tag_field="command", tag="pause")
 
 
 class Unpause(Struct, frozen=True, kw_only=True, tag_field="command", tag="unpause"):
-    """Let them go, in arrival order."""
+    """Release the held messages, in arrival order."""
 
     session_id: Name
     agent_id: Name
 
 
 class Rewrite(Struct, frozen=True, kw_only=True, tag_field="command", tag="rewrite"):
-    """Put a whole new message of the same form in the place of a held one."""
+    """Replace a held message with a complete new one of the same form."""
 
     session_id: Name
     agent_id: Name
@@ -38,7 +38,7 @@ class Rewrite(Struct, frozen=True, kw_only=True, tag_field="command", tag="rewri
 
 
 class Inject(Struct, frozen=True, kw_only=True, tag_field="command", tag="inject"):
-    """Put a prompt into the agent's next context."""
+    """Add a prompt to the agent's next context."""
 
     session_id: Name
     agent_id: Name
@@ -73,7 +73,7 @@ class Edit(Struct, frozen=True, kw_only=True, tag_field="command", tag="edit"):
 
 
 class Reject(Struct, frozen=True, kw_only=True, tag_field="command", tag="reject"):
-    """Never forward the message held at a gate; tell the agent."""
+    """Reject the message held at a gate and notify the agent."""
 
     session_id: Name
     agent_id: Name
@@ -81,4 +81,4 @@ class Reject(Struct, frozen=True, kw_only=True, tag_field="command", tag="reject
     note: str | None = None
 
 
-Command = Pause | Unpause | Rewrite | Inject | Cancel | Approve | Edit | Reject
+OperatorCommand = Pause | Unpause | Rewrite | Inject | Cancel | Approve | Edit | Reject

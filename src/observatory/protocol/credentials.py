@@ -1,8 +1,8 @@
 """The form of API keys and one-time tokens.
 
 `obs_` + 12 characters public part + 32 characters secret (190 random bits) + 6 characters checksum, all
-base 62: secret scanners can recognise it, a mistyped key is told from an unknown one without a
-database, and the public part is the index. Only the SHA-256 of the whole key is ever stored.
+base 62: secret scanners can recognise it, a mistyped key is detected without a database query, and the
+public part is the index. Only the SHA-256 of the whole key is ever stored.
 """
 
 from __future__ import annotations

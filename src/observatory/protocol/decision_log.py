@@ -1,9 +1,9 @@
-"""The DecisionLog: what an agent says of one step, in six sections.
+"""The DecisionLog: an agent's report of one step, in six sections.
 
 Law: the seed's fields under the seed's names, plus only the optional ones a view needs. `meta`,
-`identity` and `action` are required; `cognition`, when present, needs `intent`; whatever is optional
-may be null. The structs are the one definition: decoder, fault finder, JSON Schema and types follow
-from them. A step says what it thought (`cognition`), did (`action`) and changed (`state_delta`).
+`identity` and `action` are required; `cognition`, when present, needs `intent`; optional fields may be
+null. The structs are the only definition: decoder, validators, JSON Schema and types are derived from
+them. A step reports its reasoning (`cognition`), action (`action`) and changes (`state_delta`).
 """
 
 from typing import Annotated, Literal
@@ -27,7 +27,7 @@ InterruptSignal = Literal["pause", "rewrite", "inject"]
 
 
 class Meta(Struct, frozen=True, kw_only=True, gc=False):
-    """Where the step stands: trace, parents, time, cluster."""
+    """The position of the step: trace, parents, time, cluster."""
 
     trace_id: TraceUuid
     timestamp: Timestamp
@@ -40,7 +40,7 @@ class Meta(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Identity(Struct, frozen=True, kw_only=True, gc=False):
-    """Who acted, in which version, with which model, and for whom."""
+    """The acting agent, its version and model, and the recipient."""
 
     agent_id: Name
     agent_type: Name
@@ -57,14 +57,14 @@ class Identity(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Alternative(Struct, frozen=True, kw_only=True, gc=False):
-    """An option that was weighed and not taken."""
+    """An option that was considered and not chosen."""
 
     option: str
     why_not: str | None = None
 
 
 class Citation(Struct, frozen=True, kw_only=True, gc=False):
-    """A source the step leans on."""
+    """A source the step is based on."""
 
     uri: str
     ref_type: str | None = None
@@ -72,7 +72,7 @@ class Citation(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Cognition(Struct, frozen=True, kw_only=True, gc=False):
-    """What the agent meant, and how it came to it."""
+    """The agent's intent and reasoning."""
 
     intent: Annotated[str, Rule(description="Not empty", extra_json_schema={"minLength": 1})]
     reasoning_chain: list[str] | None = None
@@ -104,13 +104,15 @@ class StateDelta(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Control(Struct, frozen=True, kw_only=True, gc=False):
-    """What the step asks of the gateway."""
+    """What the step requests from the gateway."""
 
     hitl_required: bool | None = False
     interrupt_signal: InterruptSignal | None = None
     is_terminal: bool | None = False
     gateway_away: (
-        Annotated[bool, Rule(description="It was done without the gateway's verdict: the gateway was away")]
+        Annotated[
+            bool, Rule(description="Executed without the gateway's verdict: the gateway was unreachable")
+        ]
         | None
     ) = False
 

@@ -1,10 +1,10 @@
-"""What holds for any JSON document we take, whatever it says.
+"""The rules every accepted JSON document follows, whatever its content.
 
 Law (ruling 4): no key twice in one object, no U+0000 and no lone surrogate in any string, no integer
-beyond ±(2^53-1), no NaN or Infinity, at most 64 levels. Decoders for speed are silent on most of these,
-so there are two looks: `has_no_twin_keys`, cheap, for what a typed decoder already took; and `parse`,
-exact, which marks every offence in the tree it returns (and is quick where nothing is in doubt). Neither
-ever raises on input.
+beyond ±(2^53-1), no NaN or Infinity, at most 64 levels. Fast decoders do not check most of these, so there
+are two checks: `has_no_twin_keys`, cheap, for what a typed decoder already accepted; and `parse`, exact,
+which marks every offence in the tree it returns (with a fast path for clean input). Neither ever raises on
+input.
 """
 
 import json
@@ -25,8 +25,8 @@ _surrogate: Final = re.compile("[\ud800-\udfff]")
 _DIGITS_TO_ZERO: Final = bytes.maketrans(b"123456789", b"000000000")
 
 
-class Twin(dict[str, Any]):
-    """An object in which a key stood twice."""
+class DuplicateKeys(dict[str, Any]):
+    """An object with a duplicate key."""
 
 
 class BigInteger:
@@ -41,33 +41,33 @@ class TooDeep:
     """A document nested so deep that it was not read."""
 
 
-class Document(msgspec.Struct, frozen=True):
+class ParsedDocument(msgspec.Struct, frozen=True):
     """A parsed body: the tree, with offences marked by the classes above."""
 
     value: Any
     clean: bool
 
 
-def has_no_twin_keys(raw: bytes) -> bool:
-    """False when a key may stand twice in one object of `raw`, a body some decoder has taken.
+def has_no_duplicate_keys(raw: bytes) -> bool:
+    """False when `raw`, a body some decoder has accepted, may contain a duplicate key.
 
-    Decoding keeps the last of equal keys, so writing the tree again has fewer quote characters if and
-    only if a key was dropped: `\\"` is the one other way to write a quote but for `\\u0022`, which is
-    answered with doubt. Three microseconds a kilobyte, exact at every level.
+    Decoding keeps the last of equal keys, so the re-encoded tree has fewer quote characters if and only if
+    a key was dropped: `\\"` is the only other spelling of a quote except `\\u0022`, for which this returns
+    False. Three microseconds per kilobyte, exact at every level.
     """
-    return has_every_key(_encode(_any.decode(raw)), raw)
+    return has_same_keys(_encode(_any.decode(raw)), raw)
 
 
-def has_every_key(again: bytes, raw: bytes) -> bool:
-    """Whether no key of `raw` is missing in `again`, which is `raw` decoded and written anew."""
+def has_same_keys(again: bytes, raw: bytes) -> bool:
+    """Whether no key of `raw` is missing in `again`, which is `raw` decoded and encoded again."""
     return b"\\u0022" not in raw and again.count(b'"') == raw.count(b'"')
 
 
-def _surely_clean(raw: bytes) -> Document | None:
-    """The document when no rule is in doubt: it may say None of a clean one, never the other way.
+def _surely_clean(raw: bytes) -> ParsedDocument | None:
+    """The document when it is certainly clean; may return None for a clean one, never the reverse.
 
-    What is left to look for after a decode that refuses invalid UTF-8, lone surrogates and what is not
-    finite: an integer beyond ±(2^53-1) has 16 digits, and 65 levels need 65 opening brackets.
+    What remains to be checked after a decode that refuses invalid UTF-8, lone surrogates and non-finite
+    numbers: an integer beyond ±(2^53-1) has 16 digits, and 65 levels need 65 opening brackets.
     """
     try:
         value = _any.decode(raw)
@@ -77,30 +77,30 @@ def _surely_clean(raw: bytes) -> Document | None:
         b"\\u0000" in raw
         or b"0000000000000000" in raw.translate(_DIGITS_TO_ZERO)
         or raw.count(b"{") + raw.count(b"[") > MAX_DEPTH
-        or not has_every_key(_encode(value), raw)
+        or not has_same_keys(_encode(value), raw)
     ):
         return None
-    return Document(value, True)
+    return ParsedDocument(value, True)
 
 
-def parse(raw: bytes) -> Document | None:
-    """The document, or None when the bytes are no JSON (RFC 8259, UTF-8)."""
+def parse(raw: bytes) -> ParsedDocument | None:
+    """The document, or None when the bytes are not JSON (RFC 8259, UTF-8)."""
     return _surely_clean(raw) or _parse_exactly(raw)
 
 
-def _parse_exactly(raw: bytes) -> Document | None:
+def _parse_exactly(raw: bytes) -> ParsedDocument | None:
     try:
         text = raw.decode()
         value = _decoder.decode(text)
     except RecursionError:
-        return Document(TooDeep(), False)
+        return ParsedDocument(TooDeep(), False)
     except ValueError:
         return None
-    return Document(value, _is_clean(value, 1))
+    return ParsedDocument(value, _is_clean(value, 1))
 
 
 def _is_clean(value: Any, level: int) -> bool:
-    """Whether `offences` would find nothing; several times faster, for what is sent every day."""
+    """Whether `offences` would find nothing; several times faster, for the common case."""
     kind = type(value)
     if kind is str:
         return _is_clean_text(value)
@@ -118,7 +118,7 @@ def _is_clean_text(text: str) -> bool:
 
 
 def offences(value: Any, level: int = 1) -> Iterator[str]:
-    """The document rules broken at or below `value`, as sentences that quote nothing."""
+    """The document rules broken at or below `value`, as messages that quote nothing."""
     if isinstance(value, str):
         yield from text_offences(value)
     elif isinstance(value, BigInteger):
@@ -128,7 +128,7 @@ def offences(value: Any, level: int = 1) -> Iterator[str]:
     elif isinstance(value, TooDeep) or (isinstance(value, dict | list) and level > MAX_DEPTH):
         yield f"a message must not nest deeper than {MAX_DEPTH} levels"
     elif isinstance(value, dict):
-        if isinstance(value, Twin):
+        if isinstance(value, DuplicateKeys):
             yield "an object must not hold the same key twice"
         for key, item in value.items():
             for problem in text_offences(key):
@@ -148,12 +148,12 @@ def text_offences(text: str) -> Iterator[str]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    return made if len(made) == len(pairs) else Twin(made)
+    result = dict(pairs)
+    return result if len(result) == len(pairs) else DuplicateKeys(result)
 
 
 def _integer(text: str) -> int | BigInteger:
-    # The length first: turning a million digits into an integer takes quadratic time.
+    # Check the length first: converting a million digits takes quadratic time.
     if len(text) > 17:
         return BigInteger()
     number = int(text)

@@ -1,7 +1,7 @@
-"""The transport envelope: who says what to whom, in which trace.
+"""The transport envelope: sender, recipient, payload and trace of a message.
 
-Law: the seed's ten required keys; `parent_span_id` must be there and may be null (a first message).
-`message_type` is the tag that chooses the payload's struct, so one decode checks both, and the JSON
+Law: the seed's ten required keys; `parent_span_id` must be present and may be null (a first message).
+`message_type` is the tag that selects the payload's struct, so one decode checks both, and the JSON
 Schema is a plain union. An entity's id must carry the prefix of its type. `envelope_version` 1.x.
 """
 
@@ -57,7 +57,7 @@ class Party(Checked, frozen=True, kw_only=True):
 
 
 class Envelope(Checked, frozen=True, kw_only=True, tag_field="message_type"):
-    """What all eight message types share. Decode with `AnyEnvelope`, never with this base."""
+    """The fields of all eight message types. Decode with `AnyEnvelope`, never with this base class."""
 
     times: ClassVar = ("timestamp",)
 

@@ -1,8 +1,8 @@
-"""What the gateway says happened: event names, their severities, and the audit event's shape.
+"""Audit events: their names, severities and struct.
 
-Law: an event name stands in `SEVERITY` or it is not one of ours; the numbers are the seed's ten rows and,
-by the same scale, the rest (ruling 9). An audit event has the seed's keys, key for key, and holds no
-floats (ruling 34): scores and money are decimal text, latency is whole milliseconds.
+Law: every event name is listed in `SEVERITY`; the numbers are the seed's ten rows and, by the same scale, the
+rest (ruling 9). An audit event has exactly the seed's keys and contains no floats (ruling 34): scores and
+money are decimal text, latency is whole milliseconds.
 """
 
 from typing import Any, Final, Literal
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 DEBUG: Final = 5
 INFO: Final = 9
-NOTICE: Final = 10  # somebody decided or changed something
+NOTICE: Final = 10  # a person decided or changed something
 WARN: Final = 13
 ERROR: Final = 17
 FATAL: Final = 21
@@ -28,7 +28,7 @@ SEVERITY: Final[dict[str, int]] = {
     "action_executed": NOTICE,
     "error": ERROR,
     "security_violation": FATAL,
-    # the corridor
+    # the write pipeline
     "message_held": INFO,
     "message_released": INFO,
     "message_rejected": WARN,
@@ -55,7 +55,7 @@ SEVERITY: Final[dict[str, int]] = {
     "budget_set": NOTICE,
     "budget_warning": WARN,
     "budget_exceeded": ERROR,
-    # people at work
+    # interventions by people
     "hitl_intervention": NOTICE,
     "hitl_reversed": NOTICE,
     "gate_opened": NOTICE,
@@ -105,7 +105,7 @@ SEVERITY: Final[dict[str, int]] = {
     "capability_granted": NOTICE,
     "certificate_bound": NOTICE,
     "certificate_unbound": NOTICE,
-    # clock and outside
+    # scheduler and integrations
     "job_created": NOTICE,
     "job_changed": NOTICE,
     "job_fired": INFO,
@@ -140,7 +140,7 @@ SEVERITY: Final[dict[str, int]] = {
     "exporter_rewound": WARN,
     "exporter_removed": NOTICE,
     "export_refused": ERROR,
-    # trail and proof
+    # decision trail and transparency log
     "thought_session_started": NOTICE,
     "thought_recorded": INFO,
     "thought_chain_verified": NOTICE,
@@ -162,7 +162,7 @@ SEVERITY: Final[dict[str, int]] = {
     "service_stopped": INFO,
 }
 
-# A minute's refusals of one key and reason beyond the first few; its severity is theirs.
+# Counts one minute's refusals of a key and reason beyond the first few; has their severity.
 REFUSALS_COUNTED: Final = "refusals_counted"
 
 _ALERT: Final[dict[str, int]] = {
@@ -175,19 +175,19 @@ _RANGES: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 
 
 def severity_text(number: int) -> str:
-    """OTel's short name of a severity number, 1 to 24, four numbers a name."""
+    """OTel's short name of a severity number, 1 to 24, four numbers per name."""
     if not 1 <= number <= 24:
-        raise ValueError("a severity number lies within 1 and 24")
+        raise ValueError("a severity number must be between 1 and 24")
     return _RANGES[(number - 1) // 4]
 
 
 def alert_severity(severity: str) -> int:
-    """The number of a status alert's own severity."""
+    """The severity number of a status alert."""
     return _ALERT[severity]
 
 
 class SchemaViolationEvent(Struct, frozen=True, kw_only=True):
-    """A message was refused at the boundary. The hash is kept, never the body."""
+    """A message was refused because it breaks the contract. Only its hash is stored."""
 
     agent_id: str | None
     capability_version: str | None
@@ -203,7 +203,7 @@ class RepeatedPattern(Struct, frozen=True, kw_only=True):
 
 
 class EntropyAlertEvent(Struct, frozen=True, kw_only=True):
-    """A session goes in circles. The seed's keys; on the live channel the score is a number."""
+    """A session is looping. The seed's keys; on the live channel the score is a number."""
 
     session_id: str
     agent_id: str
@@ -216,7 +216,7 @@ class EntropyAlertEvent(Struct, frozen=True, kw_only=True):
 
 
 class HITLInterventionEvent(Struct, frozen=True, kw_only=True):
-    """A person stepped in."""
+    """A person intervened."""
 
     command: Literal["pause", "unpause", "rewrite", "inject", "cancel", "approve", "edit", "reject"]
     operator_id: str

@@ -1,8 +1,8 @@
-"""Who is who: entities, their prefixed ids, and how ids are minted and compared.
+"""Entities and their prefixed ids: how ids are minted and compared.
 
-Law: an id is prefixed text (`agt_…`), the same in JSON and in both databases. Ids we mint are UUIDv7
+Law: an id is prefixed text (`agt_…`), the same in JSON and in both databases. Minted ids are UUIDv7
 and may carry the sequence number of their row, so a row is found by its id without an index on random
-text. UUIDs compare without case and hyphens; `canonical_uuid` gives the one spelling.
+text. UUIDs compare without case and hyphens; `canonical_uuid` returns the canonical spelling.
 """
 
 import re
@@ -52,7 +52,7 @@ _HEX: Final = re.compile(r"[0-9a-f]{32}").fullmatch
 
 
 class Entity(msgspec.Struct, frozen=True, kw_only=True):
-    """An identity as the seed writes it. `trust_level` is set by the server, never by the agent."""
+    """An entity as defined by the seed. `trust_level` is set by the server, never by the agent."""
 
     entity_id: str
     entity_type: EntityType
@@ -68,10 +68,10 @@ def hyphenated(digits: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-# A step's id is asked about when it is read, placed and written, and again as the parent of what follows.
+# Called for a step's id when it is read, placed and written, and again as the parent of the next step.
 @lru_cache(maxsize=8_192)
 def canonical_uuid(text: str) -> str | None:
-    """The lower-case hyphenated spelling of a UUID, or None when the text is no UUID."""
+    """The lower-case hyphenated spelling of a UUID, or None when the text is not a UUID."""
     if _LOWER(text):
         return text
     lower = text.lower()
@@ -81,13 +81,13 @@ def canonical_uuid(text: str) -> str | None:
 
 
 def canonical_id(text: str) -> str:
-    """A UUID in its one spelling; any other id as it is."""
+    """A UUID in canonical spelling; any other id unchanged."""
     return canonical_uuid(text) or text
 
 
 @lru_cache(maxsize=65536)
 def agent_entity_id(tenant_id: str, agent_id: str) -> str:
-    """The entity id of an agent's name; an id that already has the prefix stays as it is."""
+    """The entity id of an agent's name; an id that already has the prefix is returned unchanged."""
     if agent_id.startswith(AGENT):
         return agent_id
     return f"{AGENT}{uuid.uuid5(NAMESPACE, f'{tenant_id}/{agent_id}')}"
@@ -108,17 +108,24 @@ def mint(prefix: str, now_ns: int, counter: int | None = None) -> str:
 
 @lru_cache(maxsize=16)
 def _stamp(ms: int) -> str:
-    """The first 48 bits of an id: a batch shares its time, so this is worked out once a batch."""
+    """The first 48 bits of an id: a batch shares its time, so this is computed once per batch."""
     digits = f"{ms & 0xFFFF_FFFF_FFFF:012x}"
     return f"{digits[:8]}-{digits[8:]}"
 
 
 def counter_of(id_text: str) -> int | None:
-    """The counter an id of ours would carry, or None when it is no prefixed UUIDv7.
+    """The counter of a minted id, or None when it is not a prefixed UUIDv7.
 
-    A random id yields a random number: the caller compares the id of the row it finds.
+    A random id yields a random number: the caller must compare the id of the row it finds.
     """
     _, _, text = id_text.rpartition("_")
     if not _LOWER(text) or text[14] != "7":
         return None
     return int(text[-10:], 16)
+
+
+DeliveryKey = tuple[int, int]  # sequence number, agent number
+
+
+def delivery_id(key: DeliveryKey) -> str:
+    return f"dlv_{key[0]}-{key[1]}"

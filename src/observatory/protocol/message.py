@@ -1,8 +1,8 @@
-"""The one message inside: both wire forms read into the same words.
+"""The internal message: both wire forms are parsed into this struct.
 
-Law (ruling 1): whatever came in, the corridor sees only this. `raw` is what was sent, byte for byte, and
-`digest` its SHA-256; everything else is read from it and can be read again. Ids that are UUIDs are in
-their one spelling, times in theirs.
+Law (ruling 1): the pipeline sees only this struct. `raw` is the body as sent, byte for byte, and `digest`
+its SHA-256; everything else is parsed from it and can be parsed again. UUIDs and times are in canonical
+spelling.
 """
 
 from typing import Literal
@@ -17,7 +17,7 @@ Form = Literal["decision_log", "envelope"]
 
 
 class Message(Struct, frozen=True, gc=False):
-    """A valid message and what the stages need of it."""
+    """A valid message with the fields the stages need."""
 
     form: Form
     message_type: str
@@ -29,7 +29,7 @@ class Message(Struct, frozen=True, gc=False):
     trace_id: str  # 32 hex
     session_id: str | None  # declared; an envelope's is metadata.session_id, else its trace as a UUID
     step_id: str | None  # declared; an envelope's is its message_id
-    name: str | None  # of that step, unique in its tenant; see steps.py
+    name: str | None  # name of that step, unique in its tenant; see steps.py
     parents: tuple[str, ...]
     span_id: str | None
     parent_span_id: str | None

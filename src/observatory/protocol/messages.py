@@ -1,8 +1,8 @@
 """The eight payloads an envelope can carry.
 
-Law: the seed's names. Where the seed only shows a sample, what a reader cannot do without is required
-and the rest is optional; whatever is optional may be null. Rules that span fields are in `cross_faults`
-of the struct, used alike by the decoder (`__post_init__`) and by the fault finder.
+Law: the seed's names. Where the seed only shows a sample, fields a reader needs are required and the rest
+are optional; optional fields may be null. Rules that span fields are in `cross_faults` of the struct, used
+by both the decoder (`__post_init__`) and the validators.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,13 +39,13 @@ Fault = tuple[str, str]  # field, sentence
 
 
 class Checked(Struct, frozen=True, kw_only=True):
-    """A struct whose rules go beyond its types: real times, and what `cross_faults` adds."""
+    """A struct with rules beyond its types: valid times, and those of `cross_faults`."""
 
     times: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def cross_faults(cls, get: Callable[[str], Any]) -> Iterable[Fault]:
-        """The rules broken between fields, each field taken as valid by itself."""
+        """The rules broken between fields, assuming each field is valid by itself."""
         return ()
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class AutoAction(Struct, frozen=True, kw_only=True):
 
 
 class DecisionRequest(Checked, frozen=True, kw_only=True):
-    """An agent asks its owner to decide."""
+    """An agent requests a decision from its owner."""
 
     times: ClassVar = ("deadline",)
 
@@ -90,7 +90,7 @@ class DecisionRequest(Checked, frozen=True, kw_only=True):
 
 
 class DecisionResponse(Checked, frozen=True, kw_only=True):
-    """The owner decides."""
+    """The owner's decision."""
 
     times: ClassVar = ("responded_at",)
 
@@ -107,7 +107,7 @@ class AlertDetail(Struct, frozen=True, kw_only=True):
 
 
 class StatusAlert(Struct, frozen=True, kw_only=True):
-    """An agent reports how its work stands."""
+    """An agent reports the status of its work."""
 
     alert_id: AlertId
     severity: AlertSeverity
@@ -137,11 +137,11 @@ class ArtifactShare(Checked, frozen=True, kw_only=True):
         content = get("content")
         if get("uri") is None and content is None:
             yield "uri", "is missing: an artifact needs a uri or inline content"
-        # max_length counts characters; the limit is of bytes.
+        # max_length counts characters; this limit counts bytes.
         if content is not None and len(content.encode(errors="replace")) > MAX_INLINE_BYTES:
             yield (
                 "content",
-                f"must take at most {MAX_INLINE_BYTES} bytes; share larger content by uri",
+                f"must have at most {MAX_INLINE_BYTES} bytes; share larger content by uri",
             )
 
 
@@ -158,7 +158,7 @@ class TriggeredBy(Struct, frozen=True, kw_only=True):
 
 
 class ActionConfirmation(Struct, frozen=True, kw_only=True):
-    """An agent confirms what came of an action."""
+    """An agent reports the result of an action."""
 
     action_id: ActionId
     action_type: Name
@@ -187,7 +187,7 @@ class ResourceUsage(Struct, frozen=True, kw_only=True):
 
 
 class Heartbeat(Struct, frozen=True, kw_only=True):
-    """An agent's pulse."""
+    """An agent's periodic sign of life."""
 
     agent_status: Name
     current_task: CurrentTask | None = None

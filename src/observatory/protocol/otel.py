@@ -1,8 +1,8 @@
-"""Our words in OpenTelemetry's: trace and span ids, W3C trace context, log records.
+"""Mapping to OpenTelemetry: trace and span ids, W3C trace context, log records.
 
 Law: a conversation always has the same trace id (the seed's code: uuid5); a session that is a UUID is its
-own trace id; no id is all zero. Every audit event maps to a LogRecord of OTLP/JSON with nothing lost:
-what the log model has no field for travels as an `av.*` attribute.
+own trace id; no id is all zero. Every audit event maps to a LogRecord of OTLP/JSON without loss: what has no
+field in the log model becomes an `av.*` attribute.
 """
 
 import os
@@ -37,7 +37,7 @@ def generate_span_id() -> str:
     return span
 
 
-# Asked for with a step, and soon again as the parent of what follows.
+# Called for a step, and soon again as the parent of the next one.
 @lru_cache(maxsize=8_192)
 def span_id_of(step_id: str) -> str:
     """A step's span id: the first 16 hex of the SHA-256 of its name."""
@@ -66,10 +66,10 @@ def format_traceparent(trace_id: str, span_id: str, flags: int = 1) -> str:
 
 def parse_traceparent(header: str) -> tuple[str, str, int] | None:
     """Trace id, parent span id and flags; None for a header to be ignored (W3C Trace Context 3.2)."""
-    found = _TRACEPARENT.fullmatch(header.strip())
-    if found is None:
+    match = _TRACEPARENT.fullmatch(header.strip())
+    if match is None:
         return None
-    version, trace_id, span_id, flags, more = found.groups()
+    version, trace_id, span_id, flags, more = match.groups()
     # Version ff is forbidden; only versions after 00 may have more parts.
     if version == "ff" or (version == "00" and more) or trace_id == _ZERO_TRACE or span_id == _ZERO_SPAN:
         return None
@@ -77,7 +77,7 @@ def parse_traceparent(header: str) -> tuple[str, str, int] | None:
 
 
 class TraceContext(NamedTuple):
-    """Where a message comes from, in the words of another's trace: W3C Trace Context."""
+    """The caller's position in its own trace: W3C Trace Context."""
 
     trace_id: str
     span_id: str
@@ -86,12 +86,12 @@ class TraceContext(NamedTuple):
 
 
 def read_context(traceparent: Any, tracestate: Any = None) -> TraceContext | None:
-    """Of headers or metadata. What is not valid is ignored, as the standard wants: nothing is refused for it.
+    """Read headers or metadata. Invalid values are ignored, as the standard requires, never refused.
 
-    Without a good `traceparent` its `tracestate` is nothing either; a bad `tracestate` alone is dropped.
+    Without a valid `traceparent` the `tracestate` is ignored too; an invalid `tracestate` alone is dropped.
     """
-    found = parse_traceparent(traceparent) if isinstance(traceparent, str) else None
-    return None if found is None else TraceContext(*found, _state(tracestate))
+    parent = parse_traceparent(traceparent) if isinstance(traceparent, str) else None
+    return None if parent is None else TraceContext(*parent, _state(tracestate))
 
 
 def _state(text: Any) -> str | None:
@@ -99,7 +99,7 @@ def _state(text: Any) -> str | None:
     if not isinstance(text, str) or len(text) > 512:
         return None
     members = [one for part in text.split(",") if (one := part.strip(" \t"))]
-    keys = [found[1] for one in members if (found := _MEMBER.fullmatch(one))]
+    keys = [match[1] for one in members if (match := _MEMBER.fullmatch(one))]
     if not 0 < len(members) <= 32 or len(keys) != len(members) or len(set(keys)) != len(keys):
         return None
     return ",".join(members)

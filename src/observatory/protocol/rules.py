@@ -1,9 +1,9 @@
-"""The scalar words of the wire, each with its rule.
+"""The scalar types of the protocol, each with its validation rule.
 
-Law: a rule is written once. Its `pattern` or range is what the decoder enforces and what the published
-JSON Schema shows; `extra["expects"]` is the sentence a sender reads when it is broken. Two rules no
-pattern can state (a real date, a UUID in any spelling) are named in `extra["rule"]`, shown in the schema
-as a pattern of the same shape, and enforced by whoever decodes.
+Law: a rule is defined once. Its `pattern` or range is what the decoder enforces and what the published
+JSON Schema shows; `extra["expects"]` is the text of the fault when it is broken. Two rules no pattern can
+express (a real date, a UUID in any spelling) are named in `extra["rule"]`, shown in the schema as a pattern
+of the same shape, and enforced by the decoding code.
 """
 
 import re
@@ -21,7 +21,7 @@ _UUID: Final = (
     rf"^(?![0-]+{END})([0-9a-fA-F]{{32}}|"
     rf"[0-9a-fA-F]{{8}}-[0-9a-fA-F]{{4}}-[0-9a-fA-F]{{4}}-[0-9a-fA-F]{{4}}-[0-9a-fA-F]{{12}}){END}"
 )
-# The rule of `Name` for text that stands in a free-form object.
+# The rule of `Name`, for text in a free-form object.
 NAME: Final = re.compile(rf"^[^\x00-\x1f\x7f-\x9f]{{1,256}}{END}")
 _NUMBER: Final = "(0|[1-9][0-9]*)"
 _PART: Final = "(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)"
@@ -31,7 +31,7 @@ SEMVER: Final = (
 )
 
 
-# What people call things: one line, and something in it.
+# A name given by a person: one line, not blank.
 Title = Annotated[
     str,
     Meta(

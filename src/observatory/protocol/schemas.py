@@ -1,15 +1,16 @@
-"""The published contracts: JSON Schema 2020-12, made from the structs.
+"""The published contracts: JSON Schema 2020-12, generated from the structs.
 
-Law: nothing is written twice; a schema is what the decoder enforces, so an agent in any language can
-check before it sends. Unknown fields are allowed, as on the wire. What a schema cannot say (duplicate
-keys, real dates) is in `docs/spec.md`.
+Law: nothing is defined twice; a schema is what the decoder enforces, so an agent in any language can
+validate before sending. Unknown fields are allowed, as on the wire. Rules a schema cannot express (duplicate
+keys, real dates) are in `docs/spec/messages.md`.
 """
 
 from typing import Any, Final
 
 import msgspec
 
-from observatory.protocol import answers, commands, envelope, events, identity, versions
+from observatory.protocol import commands, envelope, events, identity, versions
+from observatory.protocol import responses as answers
 from observatory.protocol.decision_log import DecisionLog
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -23,12 +24,12 @@ _CONTENTS: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     ),
     "audit_event": ("An audit event as served", (events.AuditEvent,)),
     "answers": (
-        "What the gateway answers to a message",
+        "The gateway's responses to a message",
         (answers.Accepted, answers.Rejected, answers.Refused),
     ),
-    "commands": ("What an operator can command", (commands.Command,)),
+    "commands": ("Commands of an operator", (commands.OperatorCommand,)),
     "events": (
-        "What the gateway says happened",
+        "Events of the gateway",
         (
             events.SchemaViolationEvent,
             events.EntropyAlertEvent,
@@ -41,7 +42,7 @@ _CONTENTS: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
 
 
 def documents() -> dict[str, dict[str, Any]]:
-    """Every schema by name, each a whole document."""
+    """Every schema by name, each a complete document."""
     return {name: _document(name, title, types) for name, (title, types) in _CONTENTS.items()}
 
 

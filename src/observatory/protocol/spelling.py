@@ -1,10 +1,10 @@
-"""One spelling for words that are compared: names of agents, types, clusters, tools.
+"""Comparison of names that look alike: names of agents, types, clusters, tools.
 
-Law: what reads the same compares the same, whatever its case, blanks, Unicode form or invisible characters
-and whichever alphabet a letter was taken from. `spellings` gives the forms of a word; two words are the same
-when they share one. Only comparisons use it: what was sent is archived and shown as it was sent.
-Letters of one alphabet stay apart (`I`, `l` and `1` are three): merging those would join real names.
-Digits of other alphabets are read by their value in one form, by their drawing in the other.
+Law: names that read the same compare as equal, whatever their case, blanks, Unicode form or invisible
+characters and whichever alphabet a letter comes from. `spellings` returns the forms of a name; two names are
+the same when they share one. Only comparisons use it: names are archived and displayed as they were sent.
+Letters of one alphabet stay distinct (`I`, `l` and `1`): merging those would join real names.
+Digits of other alphabets are read by their value in one form, by their shape in the other.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Final
 from observatory.protocol.look_alikes import LOOK_ALIKES
 from observatory.protocol.visible import HIDDEN
 
-# Letters of other alphabets by the ASCII letter they are drawn like, in their own case: a Greek capital eta
-# is drawn like H, the small one like n. Unicode's confusables (UTS 39) for a-z and the signs of identifiers.
+# Letters of other alphabets by the ASCII letter they look like, in their own case: a Greek capital eta
+# looks like H, the small one like n. Unicode's confusables (UTS 39) for a-z and the signs of identifiers.
 _DRAWN_LIKE: Final = {
     "a": "ΑАᎪꓮαаɑ⍺ᴀ", "b": "ΒВᏴꓐЬвьƄ", "c": "СϹᏟꓚсϲⲤⲥᴄ", "d": "ᎠꓓԁԀᏧժ", "e": "ΕЕᎬꓰеεҽєᴇ", "f": "ꓝϜғƒſ",
     "g": "ᏀꓖԌԍɡցᶃ", "h": "ΗНᎻꓧнһҺհᏂ", "i": "ΙІᏆꓲιіıɩɪ", "j": "ЈᎫꓙјϳ", "k": "ΚКᏦꓗκкⲔⲕ", "l": "ᏞꓡⳐⳑʟǀӏӀ",
@@ -27,7 +27,7 @@ _DRAWN_LIKE: Final = {
     "s": "ЅᏚꓢѕՏꜱ𐐠𐑈", "t": "ΤТᎢꓔτтⲦᴛ", "u": "ꓴՍυսʋᴜ", "v": "ᏙꓦνѵѴᴠ", "w": "ᎳᏔꓪԜωԝѡшաᴡ", "x": "ΧХꓫχхⲬⲭ᙭",
     "y": "ΥҮУꓬуγүყʏ", "z": "ΖᏃꓜᴢ", "-": "‐‑‒–—―−⁃﹣➖", "_": "ˍ", ".": "܂", ":": "։׃∶꞉", "/": "⁄∕╱",
 }  # fmt: skip
-# A Latin letter by its name: `LATIN SMALL LETTER L WITH STROKE` is drawn like an l.
+# A Latin letter by its name: `LATIN SMALL LETTER L WITH STROKE` looks like an l.
 _LATIN: Final = re.compile(
     r"(?:NEGATIVE CIRCLED |NEGATIVE SQUARED )?LATIN (?:SMALL |CAPITAL )?LETTER "
     "(?:SMALL CAPITAL |DOTLESS |SCRIPT )?([A-Z])(?: WITH .*| WITHOUT .*)?|"
@@ -37,9 +37,9 @@ _LATIN_BLOCKS: Final = (
     *(range(0xC0, 0x250), range(0x250, 0x2B0), range(0x1D00, 0x1DC0), range(0x1E00, 0x1F00)),
     *(range(0x2C60, 0x2C80), range(0xA720, 0xA800), range(0xAB30, 0xAB70), range(0x1F150, 0x1F200)),
 )
-_CHEROKEE: Final = range(0x13A0, 0x13F0)  # its small letters are its capitals, drawn smaller
+_CHEROKEE: Final = range(0x13A0, 0x13F0)  # its small letters look like its capitals
 _MARKS: Final = (range(0x300, 0x370), range(0x1AB0, 0x1B00), range(0x1DC0, 0x1E00), range(0x20D0, 0x2100))
-# Drawn as nothing, though no category says so: fillers, variation selectors, the empty Braille pattern.
+# Invisible, though not by category: fillers, variation selectors, the empty Braille pattern.
 _EMPTY: Final = frozenset(
     {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x2800, 0x3164, 0xFFA0}
     | set(range(0x180B, 0x1810))
@@ -48,7 +48,7 @@ _EMPTY: Final = frozenset(
     | set(range(0xE0000, 0xE1000))
 )
 _INVISIBLE: Final = "\u200b"
-_APART: Final = re.compile(r"[^\S\n]")  # a blank of any kind but the end of a line
+_APART: Final = re.compile(r"[^\S\n]")  # any blank except a line break
 _NOT_READ: Final = re.compile(
     rf"{HIDDEN}|['\u2019\u02bc\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]"
 )
@@ -57,17 +57,17 @@ _UNSEEN_ASCII: Final = dict.fromkeys((*range(0x21), 0x7F))
 
 
 def _drawings() -> dict[int, str]:
-    found = {}
+    letters_by_code = {}
     for code in chain(*_LATIN_BLOCKS):
         latin = _LATIN(unicodedata.name(chr(code), ""))
         if latin is not None:
-            found[code] = (latin[1] or latin[2]).lower()
+            letters_by_code[code] = (latin[1] or latin[2]).lower()
     for plain, signs in chain(LOOK_ALIKES.items(), _DRAWN_LIKE.items()):
         for sign in signs:
-            found[ord(sign)] = plain
+            letters_by_code[ord(sign)] = plain
             if ord(sign) in _CHEROKEE:
-                found[ord(sign.lower())] = plain
-    return found
+                letters_by_code[ord(sign.lower())] = plain
+    return letters_by_code
 
 
 _DRAWINGS: Final = _drawings()
@@ -91,33 +91,33 @@ def _with_values(text: str) -> str:
 
 
 def _without_marks(text: str) -> str:
-    """No mark of another alphabet makes an ASCII sign another one; among its own letters it makes a word."""
-    kept = ""
+    """Drop combining marks on ASCII characters; marks among letters of their own alphabet stay."""
+    result = ""
     for sign in text:
-        is_borne = kept[-1:].isascii() and unicodedata.category(sign) in ("Mn", "Me")
+        is_borne = result[-1:].isascii() and unicodedata.category(sign) in ("Mn", "Me")
         if not is_borne and not _is_mark(sign):
-            kept += sign
-    return kept
+            result += sign
+    return result
 
 
-# Names come again with every message; a text of its own each time must not fill memory.
+# Names recur in every message; the bound protects against texts that never do.
 @lru_cache(maxsize=16_384)
 def spellings(word: str) -> tuple[str, ...]:
-    """The forms a word is compared by, one at least; all words that are drawn as nothing are one word."""
+    """The forms a name is compared by, at least one; all invisible names are the same name."""
     if word.isascii():
         return (word.lower().translate(_UNSEEN_ASCII) or _INVISIBLE,)
-    small = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
-    folded = _with_values(_seen(small))
-    # Before case is folded: capital and small letter may be drawn like two different ones.
+    lowered = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
+    folded = _with_values(_seen(lowered))
+    # Before case folding: capital and small letter may look like two different letters.
     letters = _seen(unicodedata.normalize("NFKD", word.translate(_DRAWINGS))).translate(_DRAWINGS)
     drawn = _without_marks(letters).casefold()
     return (folded or _INVISIBLE,) if folded == drawn or not drawn else (folded or _INVISIBLE, drawn)
 
 
-def as_read(text: str) -> str:
-    """A whole text in one spelling, its blanks kept: for a detector, not for names.
+def normalized_text(text: str) -> str:
+    """A whole text in one spelling, with its blanks: for a detector, not for names.
 
-    Some signs stand for whole sentences: what would make the text longer than twice its length is cut off.
+    Some characters expand to whole sentences: the result is truncated to twice the length of the text.
     """
     if text.isascii():
         return text.lower().translate(_UNREAD_ASCII)
@@ -125,8 +125,8 @@ def as_read(text: str) -> str:
     return _NOT_READ.sub("", _APART.sub(" ", drawn)).casefold()
 
 
-def are_same(one: str | None, other: str | None) -> bool:
-    """Whether two words read the same; what is not there is like nothing."""
+def are_same_name(one: str | None, other: str | None) -> bool:
+    """Whether two names read the same; None equals nothing."""
     if one is None or other is None:
         return False
     return one == other or not set(spellings(one)).isdisjoint(spellings(other))

@@ -1,16 +1,16 @@
-"""How steps are named (ruling 2d), in one place for gateway, store and SDK.
+"""Step names (ruling 2d), in one place for gateway, store and SDK.
 
 A step's name is its id when that is a UUID, or when it is an envelope's own message id; any other text is
-unique only within its session, so its name is `<session_id>/<step_id>`. A session id holds no slash, so
-the first one divides. Parents refer to names; a bare text means a step of the same session, but for
-`msg_…`, which means an envelope.
+unique only within its session, so its name is `<session_id>/<step_id>`. A session id contains no slash, so
+the first one separates them. Parents refer to names; a text without a slash means a step of the same session,
+except `msg_…`, which means an envelope.
 """
 
 from __future__ import annotations
 
 from observatory.protocol.identity import MESSAGE, canonical_uuid
 
-UUID_LENGTH = 36  # of the one spelling: most ids are told from it by that alone
+UUID_LENGTH = 36  # of the canonical spelling: most other ids differ in length
 
 
 def step_name(session_id: str, step_id: str, message_id: str | None = None) -> str:
@@ -27,5 +27,5 @@ def parent_name(session_id: str, parent: str) -> str:
 
 
 def step_of_name(name: str) -> str:
-    """The step id a name was made of: what span ids are computed from."""
+    """The step id in a name: what span ids are computed from."""
     return name.partition("/")[2] or name

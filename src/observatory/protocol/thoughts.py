@@ -1,9 +1,9 @@
-"""Words of the decision trail: the four types of thought and what each must hold (seed 003).
+"""The types of the decision trail: the four types of thought and their required members (seed 003).
 
-Law: anything but the four is a schema error, and there is no informational type. A thought is a JSON object;
-what its type demands is there and not empty, more may stand beside. It is hashed as RFC 8785 text, so
-its numbers are doubles; ruling 34 has no floats in audit events, and they hold its hash only. Sentences name
-a member, never a value.
+Law: any other type is a schema error, and there is no informational type. A thought is a JSON object; the
+members its type requires are present and not empty, further members are allowed. It is hashed as RFC 8785
+text, so its numbers are doubles; ruling 34 forbids floats in audit events, which contain only its hash.
+Messages name a member, never a value.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from observatory.protocol.rules import END, SessionId
 
 ThoughtType = Literal["plan", "analysis", "decision", "reflection"]
 TYPES: Final[tuple[str, ...]] = get_args(ThoughtType)
-# What a record of each type holds, by the seed's table.
+# Required members of each type, by the seed's table.
 MEMBERS: Final[dict[str, tuple[str, ...]]] = {
     "plan": ("trajectory",),
     "analysis": ("observation",),
@@ -23,9 +23,9 @@ MEMBERS: Final[dict[str, tuple[str, ...]]] = {
     "reflection": ("happened", "proved", "uncertain"),
 }
 CONTENT_BYTES: Final = 65_536  # of RFC 8785 text
-NAMED: Final = 64  # records, and audit events, that one record may name
+NAMED: Final = 64  # records, and audit events, one record may refer to
 THOUGHTS: Final = "thoughts:"
-RECORDS: Final = 10_000  # of one session: a seal is one transaction
+RECORDS: Final = 10_000  # per session: a seal is one transaction
 
 ThoughtSessionId = SessionId
 ThoughtTaskId = Annotated[
@@ -48,28 +48,28 @@ RecordId = Annotated[
 
 
 def address_of(session_id: str) -> str:
-    """Under which the trail finds the start, records, seal and end of a session; no entity's id has a colon
-    behind such a word."""
+    """The address under which the trail finds the start, records, seal and end of a session; no entity id has
+    this form."""
     return THOUGHTS + session_id
 
 
 def faults_of(kind: str, content: Mapping[str, Any]) -> list[str]:
-    """Everything that keeps this from being a thought of that type, as sentences; empty when it is one."""
+    """All reasons why this is not a valid thought of that type; empty when it is."""
     if kind not in MEMBERS:
-        return [f"type: one of {', '.join(TYPES)}; there is no other"]
+        return [f"type: must be one of {', '.join(TYPES)}"]
     return [
-        f"content.{member}: a text or a list that is not empty; a {kind} holds {', '.join(MEMBERS[kind])}"
+        f"content.{member}: must be a non-empty text or list; a {kind} has {', '.join(MEMBERS[kind])}"
         for member in MEMBERS[kind]
-        if not _says_something(content.get(member))
+        if not _is_non_empty(content.get(member))
     ]
 
 
-def _says_something(value: Any) -> bool:
+def _is_non_empty(value: Any) -> bool:
     return bool(value.strip()) if isinstance(value, str) else isinstance(value, list) and bool(value)
 
 
 class RecordedThought(Struct, frozen=True, kw_only=True):
-    """A thought in the trail; hashes as `sha256:…`."""
+    """A thought in the trail; hashes are `sha256:…`."""
 
     record_id: str
     session_id: str

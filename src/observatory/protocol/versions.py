@@ -1,6 +1,6 @@
-"""Which capability versions are spoken, and which fields each may send.
+"""Capability versions: which are accepted, and which fields each may send.
 
-Law (ruling 5): N and N-1 are accepted, an unknown version is accepted and said to be unknown, a retired
+Law (ruling 5): N and N-1 are accepted, an unknown version is accepted and reported as unknown, a retired
 one is refused. Versions compare by Semantic Versioning 2.0.0 section 11; a leading `v` and build
 metadata do not count.
 """
@@ -33,7 +33,7 @@ class VersionEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=4096)
 def parse_semver(text: str) -> SemVerKey:
-    """A key that orders and equates versions as semver does; `ValueError` when it is none."""
+    """A key that orders and compares versions as semver does; `ValueError` for anything else."""
     if _SEMVER.search(text) is None:
         raise ValueError("not a semantic version")
     core, _, pre = text.removeprefix("v").partition("+")[0].partition("-")
@@ -44,8 +44,8 @@ def parse_semver(text: str) -> SemVerKey:
     return major, minor, patch, 0, parts
 
 
-def judge(entries: Mapping[str, VersionEntry], version: str) -> Judgement:
-    """What to do with a version, given the entries of its agent type."""
+def judge_version(entries: Mapping[str, VersionEntry], version: str) -> Judgement:
+    """Whether a version is accepted, given the entries of its agent type."""
     entry = find(entries, version)
     if entry is None:
         return "unknown"
@@ -75,10 +75,10 @@ def set_fields(log: DecisionLog) -> list[str]:
     return names
 
 
-def outside(log: DecisionLog, accepted: Iterable[str] | None) -> list[str]:
+def fields_not_accepted(log: DecisionLog, accepted: Iterable[str] | None) -> list[str]:
     """The used fields beyond an accepted set of `section` or `section.field` names; None accepts all.
 
-    What every log must carry is never outside.
+    Required fields are never outside.
     """
     if accepted is None:
         return []

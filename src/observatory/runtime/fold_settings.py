@@ -1,4 +1,4 @@
-"""What the detectors go by, as the folds read it: as set by the operators, at most some seconds ago."""
+"""The detector settings as the folds read them: set by operators, cached for a few seconds."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 
 import msgspec
 
-from observatory.features.loops.types import Past
-from observatory.protocol.rulebook import DetectorSettings
+from observatory.pipeline.ports import RecordReads
+from observatory.protocol.tenant_config import DetectorSettings
 
 RULES_S: Final = 2.0
 KNOB: Final = "detectors"
 
 
-class Rules:
-    def __init__(self, past: Past, clock: Callable[[], float] = time.monotonic) -> None:
+class DetectorSettingsCache:
+    def __init__(self, past: RecordReads, clock: Callable[[], float] = time.monotonic) -> None:
         self._past, self._clock = past, clock
         self._known: dict[str, tuple[float, DetectorSettings]] = {}
 
@@ -28,7 +28,9 @@ class Rules:
         rows = await self._past.rows(tenant_id, "knobs", name=KNOB)
         rules = DetectorSettings()
         if rows:
-            with suppress(msgspec.MsgspecError):  # of a later version: the defaults are better than none
+            with suppress(
+                msgspec.MsgspecError
+            ):  # written by a later version: the defaults are better than none
                 rules = msgspec.json.decode(rows[0]["value"], type=DetectorSettings)
         self._known[tenant_id] = (now, rules)
         return rules

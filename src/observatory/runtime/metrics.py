@@ -1,7 +1,7 @@
-"""What a daemon tells of itself in figures: the words, and how they are written down for Prometheus.
+"""Metrics: the types that workers report their figures in, and the Prometheus text format.
 
-Law: cheap. Who is asked tells what it has in memory, and asks neither a database nor the network. No tenant,
-agent, key or address stands in a label: whoever may read `/metrics` sees figures of the whole house. Every
+Law: cheap. A source reports what it has in memory, and queries neither a database nor the network. No tenant,
+agent, key or address stands in a label: a reader of `/metrics` sees figures of the whole deployment. Every
 name is listed in docs/guides/operate.md; a test compares.
 """
 
@@ -17,7 +17,7 @@ NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 class Measure(NamedTuple):
-    """One figure. Of a histogram every bucket, sum and count is one, told apart by `suffix`."""
+    """One sample. Of a histogram every bucket, sum and count is one, distinguished by `suffix`."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -28,17 +28,17 @@ class Measure(NamedTuple):
 
 
 @runtime_checkable
-class Measured(Protocol):
-    """Who can be asked; at once and as often as somebody likes."""
+class MetricsSource(Protocol):
+    """A source of metrics; returns at once and may be called often."""
 
     def measures(self) -> list[Measure]: ...
 
 
-class Looks:
-    """How often a daemon looked, and when last: one that hangs looks no more, and does not fail either."""
+class PollCounter:
+    """How often a worker polled, and when last: one that hangs no longer polls, and does not fail either."""
 
-    def __init__(self, daemon: str) -> None:
-        self._labels = {"daemon": daemon}
+    def __init__(self, worker: str) -> None:
+        self._labels = {"worker": worker}
         self._count, self._last = 0, time.monotonic()
 
     def look(self) -> None:
@@ -48,15 +48,19 @@ class Looks:
     def measures(self) -> list[Measure]:
         age_s = time.monotonic() - self._last
         return [
-            Measure("observatory_daemon_looks_total", "counter", "Looks for work", self._count, self._labels),
+            Measure("observatory_worker_polls_total", "counter", "Polls for work", self._count, self._labels),
             Measure(
-                "observatory_daemon_look_age_seconds", "gauge", "Since the last look", age_s, self._labels
+                "observatory_worker_last_poll_age_seconds",
+                "gauge",
+                "Seconds since the last poll",
+                age_s,
+                self._labels,
             ),
         ]
 
 
 def exposition(measures: Iterable[Measure]) -> str:
-    """Prometheus' text form 0.0.4: what belongs to one name stands together under one HELP and TYPE."""
+    """Prometheus text format 0.0.4: samples of one name are grouped under one HELP and TYPE."""
     families: dict[str, list[Measure]] = {}
     for measure in measures:
         families.setdefault(measure.name, []).append(measure)

@@ -1,9 +1,9 @@
-"""Asking somebody else's server: a URL a person gave is a door into our own network, unless it is watched.
+"""Outbound HTTP requests to URLs that users configure, with a guard against SSRF.
 
-Law: https only, on the ports of https; the name is resolved once, every address it has must be a public
-one, and that address is connected to; no redirect is followed, no proxy of the environment used; time and
-answer are bounded. What the operator of this gateway lists in `egress_allow` (`host` or `host:port`) may
-be plain http and lie anywhere. No sentence quotes what was answered.
+Law: https only, on the ports of https; the name is resolved once, every address it has must be a public one,
+and that address is connected to; no redirect is followed, no proxy of the environment used; time and response
+size are bounded. What the operator of this gateway lists in `egress_allow` (`host` or `host:port`) may be
+plain http and lie anywhere. No error message quotes the response.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from urllib.parse import SplitResult, urlsplit
 import httpx2
 
 from observatory.errors import ObservatoryError, StartupError
-from observatory.protocol.certificates import NotACertificate, read_pem
+from observatory.protocol.certificates import InvalidCertificate, read_pem
 
 PORTS: Final = frozenset({443, 8443})
 WHOLE_S, CONNECT_S = 10.0, 3.0
-MOST_ADDRESSES: Final = 4
-MOST_BYTES: Final = 1 << 16
-LONGEST: Final = 1_024
-# Names asked for at once, on threads of their own: a name server that hangs takes none of the house's.
+MAX_ADDRESSES: Final = 4
+MAX_RESPONSE_BYTES: Final = 1 << 16
+MAX_URL: Final = 1_024
+# Names resolved at once, on their own threads: a name server that hangs blocks no other thread.
 RESOLVERS: Final = 64
 HEARD: Final = ("retry-after", "content-type")
 _HOST: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f:.]+")
-# Spelt out: `is_global` of the Pythons we run on lets several of these pass.
+# Listed here: `is_global` of the Python versions we support accepts several of these.
 _NOT_PUBLIC: Final = (
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
     "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
@@ -46,23 +46,23 @@ DENIED: Final = tuple(ip_network(text) for text in _NOT_PUBLIC)
 Resolve = Callable[[str, int], Sequence[str]]
 
 
-class Unreachable(ObservatoryError):
-    """Nothing was heard that could be used; the sentence says why, for people of this tenant."""
+class OutboundError(ObservatoryError):
+    """No usable response; the message says why, for users of this tenant."""
 
 
-class NotPublic(Unreachable):
-    """An address it has lies where nobody outside has a say: in our own network, or nowhere."""
+class NotPublic(OutboundError):
+    """The host has an address that is not public: in our own network, or nowhere."""
 
 
-class Heard(NamedTuple):
+class OutboundResponse(NamedTuple):
     code: int
     kind: str
     body: bytes
-    headers: Mapping[str, str] = {}  # of `HEARD` only, their names in small letters
+    headers: Mapping[str, str] = {}  # only those in `HEARD`, names in lower case
 
 
-class Place(NamedTuple):
-    """Where to connect to: an address that was looked at, and under which name."""
+class ConnectAddress(NamedTuple):
+    """Where to connect to: a checked address, and the host name it belongs to."""
 
     address: str
     port: int
@@ -77,7 +77,7 @@ class _Ask(NamedTuple):
     who: str
     timeout_s: float
     most_bytes: int
-    is_cut: bool  # whether the beginning of a longer answer will do
+    is_cut: bool  # whether the beginning of a longer response is enough
 
 
 def is_public(address: str) -> bool:
@@ -90,7 +90,7 @@ def is_public(address: str) -> bool:
 def is_whole(host: str) -> bool:
     """Whether it is an address as it is usually written, or a name with a dot that does not end in a number.
 
-    `localhost`, `2130706433`, `0x7f.1` and `127.1` are neither: what they mean is up to who resolves them.
+    `localhost`, `2130706433`, `0x7f.1` and `127.1` are neither: what they mean depends on the resolver.
     """
     with suppress(ValueError):
         ip_address(host)
@@ -104,56 +104,58 @@ def resolve(host: str, port: int) -> Sequence[str]:
     return [str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
-class Outward:
+class OutboundHttp:
     def __init__(self, allow: Sequence[str] = (), resolve: Resolve = resolve, authority: str = "") -> None:
         """`authority`: a PEM file of further authorities, for peers that have one of their own."""
         self._further = _read(authority)
         self._allow = frozenset(one.strip().lower() for one in allow)
-        self._tls: ssl.SSLContext | None = None  # reading the authorities takes a while; once is enough
-        self._plain = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # for http: it believes nobody
+        self._tls: ssl.SSLContext | None = None  # loading the authorities takes a while; once is enough
+        self._plain = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # for http: trusts no authority
         self._resolve = resolve
         self._threads = ThreadPoolExecutor(RESOLVERS, thread_name_prefix="names")
 
     def check(self, url: str, who: str = "the peer", query: bool = False) -> str | None:
-        """Why this cannot be asked, or None; its addresses are looked at when it is."""
+        """Why this URL is refused, or None; its addresses are checked when it is requested."""
         try:
             self._parts(url, who, query)
-        except Unreachable as error:
+        except OutboundError as error:
             return str(error)
         return None
 
     def _parts(
         self, url: str, who: str = "the peer", query: bool = False, ports: frozenset[int] = PORTS
     ) -> tuple[SplitResult, str, int, bool]:
-        """The URL taken apart, once: host, port, and whether the operator vouches for it."""
+        """The parsed URL, its host and port, and whether the operator allows it."""
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port
         except ValueError:
-            raise Unreachable(f"{who}'s URL is not one") from None
-        plain = url.isascii() and url.isprintable() and " " not in url and "\\" not in url
-        known = parts.scheme in ("http", "https") and _HOST.fullmatch(host) is not None and port != 0
-        if not plain or not known or len(url) > LONGEST:
-            raise Unreachable(f"{who}'s URL begins with https:// and a host")
+            raise OutboundError(f"{who}'s URL is not valid") from None
+        is_plain = url.isascii() and url.isprintable() and " " not in url and "\\" not in url
+        is_known = parts.scheme in ("http", "https") and _HOST.fullmatch(host) is not None and port != 0
+        if not is_plain or not is_known or len(url) > MAX_URL:
+            raise OutboundError(f"{who}'s URL must begin with https:// and a host")
         if "@" in parts.netloc or parts.fragment or (parts.query and not query):
             what = "no credentials and no fragment" if query else "no credentials, no query and no fragment"
-            raise Unreachable(f"{who}'s URL holds {what}")
+            raise OutboundError(f"{who}'s URL must hold {what}")
         port = port or (443 if parts.scheme == "https" else 80)
-        vouched = host in self._allow or f"{host}:{port}" in self._allow
-        if not vouched and parts.scheme == "http":
-            raise Unreachable(f"{who} is asked over https, unless egress_allow lists its host")
-        if not vouched and not is_whole(host):
-            raise NotPublic(f"{who}'s host is no name that means the same to everybody")
-        if not vouched and port not in ports:
+        is_allowed = host in self._allow or f"{host}:{port}" in self._allow
+        if not is_allowed and parts.scheme == "http":
+            raise OutboundError(f"{who} must use https, unless egress_allow lists its host")
+        if not is_allowed and not is_whole(host):
+            raise NotPublic(f"{who}'s host is not an unambiguous name or address")
+        if not is_allowed and port not in ports:
             named = " or ".join(str(one) for one in sorted(ports))
-            raise Unreachable(f"{who} is asked on port {named}, unless egress_allow lists its host")
-        return parts, host, port, vouched
+            raise OutboundError(f"{who} must use port {named}, unless egress_allow lists its host")
+        return parts, host, port, is_allowed
 
-    async def get(self, url: str) -> Heard:
-        return await self._ask(url, _Ask("GET", None, _PLAIN, "the peer", WHOLE_S, MOST_BYTES, False))
+    async def get(self, url: str) -> OutboundResponse:
+        return await self._ask(url, _Ask("GET", None, _PLAIN, "the peer", WHOLE_S, MAX_RESPONSE_BYTES, False))
 
-    async def post(self, url: str, body: bytes) -> Heard:
-        return await self._ask(url, _Ask("POST", body, _PLAIN, "the peer", WHOLE_S, MOST_BYTES, False))
+    async def post(self, url: str, body: bytes) -> OutboundResponse:
+        return await self._ask(
+            url, _Ask("POST", body, _PLAIN, "the peer", WHOLE_S, MAX_RESPONSE_BYTES, False)
+        )
 
     async def send(
         self,
@@ -163,9 +165,9 @@ class Outward:
         *,
         who: str = "the receiver",
         timeout_s: float = 15.0,
-        most_bytes: int = MOST_BYTES,
-    ) -> Heard:
-        """The code is the answer. Of what follows the beginning is kept, as far as it came in time."""
+        most_bytes: int = MAX_RESPONSE_BYTES,
+    ) -> OutboundResponse:
+        """POST; the status code is the result. Only the start of the body that arrived in time is kept."""
         return await self._ask(url, _Ask("POST", body, headers, who, timeout_s, most_bytes, True))
 
     async def address(
@@ -176,8 +178,8 @@ class Outward:
         ports: frozenset[int] = PORTS,
         query: bool = False,
         timeout_s: float = CONNECT_S,
-    ) -> Place:
-        """For who must connect by other means: the first of the addresses, all of which were looked at."""
+    ) -> ConnectAddress:
+        """For callers that connect by other means: the first of the addresses, all of which were checked."""
         return (await self.addresses(url, who=who, ports=ports, query=query, timeout_s=timeout_s))[0]
 
     async def addresses(
@@ -188,44 +190,48 @@ class Outward:
         ports: frozenset[int] = PORTS,
         query: bool = False,
         timeout_s: float = CONNECT_S,
-    ) -> list[Place]:
+    ) -> list[ConnectAddress]:
         """All of them, in the order in which they are tried."""
-        parts, host, port, vouched = self._parts(url, who, query, ports)
+        parts, host, port, is_allowed = self._parts(url, who, query, ports)
         try:
             async with asyncio.timeout(timeout_s):
-                found = await self._addresses(host, port, vouched, who)
+                found = await self._addresses(host, port, is_allowed, who)
         except TimeoutError:
-            raise Unreachable(f"{who} did not answer in time") from None
+            raise OutboundError(f"{who} did not answer in time") from None
         except (OSError, UnicodeError):
-            raise Unreachable(f"{who} cannot be reached") from None
-        return [Place(one, port, parts.scheme == "https", host) for one in found]
+            raise OutboundError(f"{who} cannot be reached") from None
+        return [ConnectAddress(one, port, parts.scheme == "https", host) for one in found]
 
-    async def _ask(self, url: str, ask: _Ask) -> Heard:
-        parts, host, port, vouched = self._parts(url, ask.who, ask.is_cut)
+    async def _ask(self, url: str, ask: _Ask) -> OutboundResponse:
+        parts, host, port, is_allowed = self._parts(url, ask.who, ask.is_cut)
         try:
             async with asyncio.timeout(ask.timeout_s) as limit:
-                for address in await self._addresses(host, port, vouched, ask.who):
-                    with suppress(httpx2.ConnectError, httpx2.ConnectTimeout):  # the next may listen
-                        return await self._exchange(ask, parts, Place(address, port, False, host), limit)
-                raise Unreachable(f"{ask.who} cannot be reached")
+                for address in await self._addresses(host, port, is_allowed, ask.who):
+                    with suppress(httpx2.ConnectError, httpx2.ConnectTimeout):  # the next address may accept
+                        return await self._exchange(
+                            ask, parts, ConnectAddress(address, port, False, host), limit
+                        )
+                raise OutboundError(f"{ask.who} cannot be reached")
         except TimeoutError:
-            raise Unreachable(f"{ask.who} did not answer in time") from None
+            raise OutboundError(f"{ask.who} did not answer in time") from None
         except httpx2.TimeoutException:
-            raise Unreachable(f"{ask.who} did not answer in time") from None
+            raise OutboundError(f"{ask.who} did not answer in time") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError):
-            raise Unreachable(f"{ask.who} cannot be reached") from None
+            raise OutboundError(f"{ask.who} cannot be reached") from None
 
-    async def _addresses(self, host: str, port: int, vouched: bool, who: str) -> list[str]:
+    async def _addresses(self, host: str, port: int, is_allowed: bool, who: str) -> list[str]:
         loop = asyncio.get_running_loop()
         found = list(await loop.run_in_executor(self._threads, self._resolve, host, port))
         if not found:
-            raise Unreachable(f"{who} cannot be reached")
-        if not vouched and not all(is_public(one) for one in found):
+            raise OutboundError(f"{who} cannot be reached")
+        if not is_allowed and not all(is_public(one) for one in found):
             raise NotPublic(f"{who}'s address is not a public one; egress_allow may list its host")
-        return found[:MOST_ADDRESSES]
+        return found[:MAX_ADDRESSES]
 
-    async def _exchange(self, ask: _Ask, parts: SplitResult, place: Place, limit: asyncio.Timeout) -> Heard:
-        """To the very address that was looked at, under the name that was asked for."""
+    async def _exchange(
+        self, ask: _Ask, parts: SplitResult, place: ConnectAddress, limit: asyncio.Timeout
+    ) -> OutboundResponse:
+        """Send to the very address that was checked, under the name that was requested."""
         query = f"?{parts.query}" if parts.query else ""
         target = f"{parts.scheme}://{_shown(place.address)}:{place.port}{parts.path or '/'}{query}"
         headers = {"accept-encoding": "identity", **ask.headers, "host": f"{_shown(place.host)}:{place.port}"}
@@ -249,18 +255,18 @@ class Outward:
             body = await (_beginning if ask.is_cut else _whole)(ask, answer, limit)
             kept = {name: answer.headers[name][:200] for name in HEARD if name in answer.headers}
             kind = kept.get("content-type", "").partition(";")[0].strip().lower()
-            return Heard(answer.status_code, kind, body, kept)
+            return OutboundResponse(answer.status_code, kind, body, kept)
 
 
 def _read(path: str) -> bytes:
-    """The authorities of a file, as DER; StartupError when it cannot be used."""
+    """The authorities in a file, as DER; StartupError when it cannot be used."""
     if not path:
         return b""
     try:
         return b"".join(read_pem(Path(path).expanduser().read_bytes()))
     except OSError as error:
         raise StartupError(f"egress_ca: the file {path} cannot be read ({error.strerror})") from error
-    except NotACertificate as error:
+    except InvalidCertificate as error:
         raise StartupError(f"egress_ca: {error}") from error
 
 
@@ -276,17 +282,17 @@ async def _whole(ask: _Ask, answer: Any, _: asyncio.Timeout) -> bytes:
     async for part in answer.aiter_raw():
         heard += part
         if len(heard) > ask.most_bytes:
-            raise Unreachable(f"{ask.who} answered more than a witness would")
+            raise OutboundError(f"{ask.who} sent a response that is too long")
     return bytes(heard)
 
 
 async def _beginning(ask: _Ask, answer: Any, limit: asyncio.Timeout) -> bytes:
-    """Who drips, breaks off or never ends has answered all the same: its code is known."""
+    """A server that drips, breaks off or never ends has still answered: its status code is known."""
     heard = bytearray()
     ends = limit.when()
     assert ends is not None
     with suppress(TimeoutError, httpx2.HTTPError, OSError):
-        # A little before the whole exchange would be given up.
+        # A little before the whole exchange times out.
         async with asyncio.timeout_at(ends - min(0.5, ask.timeout_s / 10)):
             async for part in answer.aiter_raw():
                 heard += part

@@ -1,11 +1,12 @@
-"""The projector: a cursor per tenant over committed numbers, folds, and one transaction a batch.
+"""The projector, the analyst's loop: a cursor per tenant over the record, folds, one transaction a batch.
 
-Law: it never stands still and never counts twice. While a database is away it waits and tries again. A batch
-that fails otherwise is folded again, then in halves until the culprit stands alone; then only the folds that
-fail on it pass it by, and it is counted. It gives way: whoever waits comes first after every batch, and while
-far more comes in than it can fold it rests (`giving_way.py`).
-Nothing is done twice: a tenant is claimed before anything of it is read, and kept while it has work, for what
-is remembered of it serves the next batch; who falls behind with several offers them to others by turns.
+Law: it never stops and never counts twice. While a database is away it waits and retries. A batch that fails
+otherwise is folded again, then in halves until the failing event is alone; then only the folds that fail on
+it skip it, and it is counted. It yields to the gateway: while far more arrives than it can fold it rests
+(`backpressure.py`).
+
+Nothing is done twice: a tenant is claimed before anything of it is read, and kept while it has work, because
+its cached data serves the next batch; an analyst that is behind on several offers them to others in turn.
 """
 
 from __future__ import annotations
@@ -16,23 +17,25 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
+from observatory.derived.ports import Commits, DerivedWriter
+from observatory.derived.seen import Batch, DerivedWrite, Finding, Fold
 from observatory.errors import NotDurable
-from observatory.pipeline.ports import Notice
-from observatory.runtime.backpressure import GivingWay
-from observatory.runtime.derived import Commits, DerivedWriter
-from observatory.runtime.record_reader import Reading, time_of
-from observatory.runtime.seen import Batch, Finding, Fold, Put
-from observatory.runtime.wait_for_wakeup import woken
+from observatory.pipeline.ports import CommitNotice
+from observatory.runtime.backpressure import AnalystBackpressure
+from observatory.runtime.record_reader import BatchReader, time_of
+from observatory.runtime.wait_for_wakeup import wait_for_wakeup
 
-log = logging.getLogger("observatory.runtime.analyst")
+log = logging.getLogger("observatory.analyst")
 PAGE = 500
 LOOK_S = 0.2  # a quiet record is folded a few messages at a time, not each by itself
-LONGEST_S = 5.0
-LOST_S = 1.0  # rest of a tenant another analyst is folding, or is to be given the chance to
-IDLE_S = 5.0  # a claim is given up when nothing was folded for so long
-TURN_S = 10.0  # after so long a tenant of several is offered to others while there is more than a page to do
-MOST_CLAIMS = 500  # of one analyst: a database has room for some thousands
-REFRESH_S = 60.0  # what is remembered of agents may change: their type, their cluster
+MAX_PAUSE_S = 5.0
+LOST_S = 1.0  # pause for a tenant that another analyst folds or is offered
+IDLE_S = 5.0  # a claim is released when nothing was folded for this long
+TURN_S = (
+    10.0  # after this long one of several tenants is offered to others while it has more than a page to do
+)
+MAX_CLAIMS = 500  # of one analyst: a database supports some thousands
+REFRESH_S = 60.0  # cached data of agents may change: their type, their cluster
 
 
 class Projector:
@@ -45,25 +48,25 @@ class Projector:
         look_s: float = LOOK_S,
         busy: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`busy` tells how long cores have been kept from others by now."""
+        """`busy` returns how long this process has used the cores so far."""
         self._store, self._derived, self._folds = store, derived, folds
         self._page, self._look_s, self._busy = page, look_s, busy
-        self._reading = Reading(store)
+        self._reading = BatchReader(store)
         self._cursors: dict[str, int] = {}
-        self._limits: dict[str, int] = {}  # of a tenant that failed lately
+        self._limits: dict[str, int] = {}  # smaller batches of a tenant that failed lately
         self._failed: dict[str, int] = {}  # the cursor at which it last failed
         self._heads: dict[str, int] = {}
-        self._heads_at = 0.0  # when they were that
-        self._rest_until: dict[str, float] = {}  # of tenants another analyst has
+        self._heads_at = 0.0  # when they were read
+        self._rest_until: dict[str, float] = {}  # of tenants that another analyst has
         self._claims: dict[str, tuple[float, float]] = {}  # tenant -> when claimed, when last folded
-        self._stale: set[str] = set()  # tenants that somebody else came on with since we folded them
+        self._stale: set[str] = set()  # tenants another analyst advanced since we folded them
         self._look_at = 0.0
-        self._giving_way, self._mine = GivingWay(), frozenset[str]()
+        self._giving_way, self._mine = AnalystBackpressure(), frozenset[str]()
         self._wake = asyncio.Event()
         self.skipped = 0
 
-    def heard(self, notice: Notice) -> None:
-        """A commit was told of: no need to look for it."""
+    def heard(self, notice: CommitNotice) -> None:
+        """The database notified of a commit: no need to poll for it."""
         self._heads[notice.tenant_id] = max(notice.sequence_number, self._heads.get(notice.tenant_id, 0))
         self._heads_at = asyncio.get_running_loop().time()
         self._wake.set()
@@ -78,9 +81,9 @@ class Projector:
                 moved = await self.round()
             except NotDurable as error:
                 self._forget()
-                log.warning("the analyst waits: %s", error)
+                log.warning("the analyst waits for the database: %s", error)
                 await asyncio.sleep(pause_s)
-                pause_s = min(LONGEST_S, pause_s * 2)
+                pause_s = min(MAX_PAUSE_S, pause_s * 2)
                 continue
             pause_s = 0.25
             if loop.time() > refresh_at:
@@ -93,18 +96,18 @@ class Projector:
 
     def _rest_s(self, worked_s: float) -> float:
         mine = frozenset(one for one in self._claims if one in self._cursors and one in self._heads)
-        if mine != self._mine:  # sums over others are nothing to compare with
-            self._giving_way, self._mine = GivingWay(), mine
+        if mine != self._mine:  # sums over other tenants cannot be compared
+            self._giving_way, self._mine = AnalystBackpressure(), mine
         head, cursor = sum(self._heads[one] for one in mine), sum(self._cursors[one] for one in mine)
         return self._giving_way.rest_s(self._heads_at, worked_s, head, cursor)
 
     async def _rest(self) -> None:
-        """Until a commit is told of, or it is time to look for one."""
-        await woken(self._wake, self._look_at - asyncio.get_running_loop().time())
+        """Wait for a notified commit, or until the next poll."""
+        await wait_for_wakeup(self._wake, self._look_at - asyncio.get_running_loop().time())
         self._wake.clear()
 
     async def round(self) -> bool:
-        """One page of every tenant that has one; whether there was any."""
+        """Fold one page of every tenant that has one; whether there was any."""
         now = asyncio.get_running_loop().time()
         if now >= self._look_at:
             if not await self._derived.ready():
@@ -121,7 +124,7 @@ class Projector:
         return moved
 
     async def _take(self, tenant_id: str, head: int, now: float) -> bool:
-        """A page of a tenant, if it is ours and has one; whether there was any."""
+        """Fold a page of a tenant, if we can claim it and it has one; whether there was any."""
         if not await self._claim(tenant_id, now):
             return False
         cursor = await self._cursor(tenant_id)
@@ -145,17 +148,17 @@ class Projector:
             self._claims[tenant_id] = (now, now - IDLE_S)
             if tenant_id in self._cursors:
                 seq = (await self._derived.progress(tenant_id)).seq
-                if seq != self._cursors[tenant_id]:  # what is remembered of it is not what is written
+                if seq != self._cursors[tenant_id]:  # the cached data is not what is stored
                     self._cursors[tenant_id] = seq
                     self._stale.add(tenant_id)
         return True
 
     async def _keep(self, tenant_id: str, head: int, now: float) -> None:
-        """The claim, for the next page; or offer it, where there is more to do than one can."""
+        """Keep the claim for the next page, or offer the tenant to others when we are behind on several."""
         since, _ = self._claims[tenant_id]
         self._claims[tenant_id] = (since, now)
         is_behind = head - self._cursors.get(tenant_id, head) > self._page
-        if len(self._claims) > MOST_CLAIMS:
+        if len(self._claims) > MAX_CLAIMS:
             await self._release(tenant_id)
         elif is_behind and len(self._claims) > 1 and now >= since + TURN_S:
             await self._release(tenant_id)
@@ -166,13 +169,13 @@ class Projector:
         await self._derived.release(tenant_id)
 
     async def _cursor(self, tenant_id: str) -> int:
-        """Where to go on: from the beginning when what was folded is not of this record."""
+        """Where to continue: from the beginning when the folded data is not of this record."""
         if tenant_id not in self._cursors:
             progress = await self._derived.progress(tenant_id)
             if progress.at_ns:
                 rows = await self._store.committed(tenant_id, progress.seq - 1, 1)
                 if not rows or time_of(rows[0]) != progress.at_ns:
-                    log.warning("what was folded of %s is not of this record; it is folded anew", tenant_id)
+                    log.warning("the derived data of %s is of another record; it is rebuilt", tenant_id)
                     await self._derived.restart(tenant_id)
                     return 0
             self._cursors[tenant_id] = progress.seq
@@ -191,9 +194,9 @@ class Projector:
             )
         except NotDurable:
             raise
-        except Exception as error:  # noqa: BLE001  whatever a fold may raise: the analyst goes on
+        except Exception as error:  # noqa: BLE001  whatever a fold may raise: the analyst continues
             self._forget()
-            await self._give_in(tenant_id, after, len(rows), error)
+            await self._reduce_batch(tenant_id, after, len(rows), error)
             return
         if not done:
             await self._lost(tenant_id)
@@ -204,8 +207,8 @@ class Projector:
             if limit * 2 >= self._page:
                 del self._limits[tenant_id]
 
-    async def _fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
-        puts: list[Put] = []
+    async def _fold(self, batch: Batch) -> tuple[list[DerivedWrite], list[Finding]]:
+        puts: list[DerivedWrite] = []
         findings: list[Finding] = []
         for fold in self._folds:
             rows, found = await fold.fold(batch)
@@ -213,8 +216,8 @@ class Projector:
             findings += found
         return puts, findings
 
-    async def _give_in(self, tenant_id: str, after: int, size: int, error: Exception) -> None:
-        """Once more as it was, then half of it; alone, without the folds that fail on it."""
+    async def _reduce_batch(self, tenant_id: str, after: int, size: int, error: Exception) -> None:
+        """Retry the batch once, then in halves; a single event is skipped by the folds that fail on it."""
         if self._failed.get(tenant_id) != after:
             self._failed[tenant_id] = after
             return
@@ -224,17 +227,17 @@ class Projector:
         self.skipped += 1
         if self.skipped < 10 or self.skipped % 1_000 == 0:
             log.warning(
-                "number %d of %s was passed by (%s), the %d. so far",
+                "event %d of %s was skipped (%s), %d skipped so far",
                 after + 1,
                 tenant_id,
                 type(error).__name__,
                 self.skipped,
             )
-        await self._pass_by(tenant_id, after)
+        await self._skip(tenant_id, after)
 
-    async def _pass_by(self, tenant_id: str, after: int) -> None:
-        """What the folds that can make of this number; nothing of it when it cannot be read."""
-        made: list[tuple[list[Put], list[Finding]]] = []
+    async def _skip(self, tenant_id: str, after: int) -> None:
+        """Write what the folds that succeed make of this event; nothing when it cannot be read."""
+        made: list[tuple[list[DerivedWrite], list[Finding]]] = []
         at_ns = 0
         try:
             rows = await self._store.committed(tenant_id, after, 1)
@@ -242,8 +245,8 @@ class Projector:
             made = [await self._tried(fold, batch) for fold in self._folds]
         except NotDurable:
             raise
-        except Exception:  # noqa: BLE001  no fold can have it
-            log.debug("number %d of %s cannot be read", after + 1, tenant_id)
+        except Exception:  # noqa: BLE001  no fold can use it
+            log.debug("event %d of %s cannot be read", after + 1, tenant_id)
         if not await self._apply_most(tenant_id, after, at_ns, [one for one in made if one[0] or one[1]]):
             await self._lost(tenant_id)
             return
@@ -251,9 +254,9 @@ class Projector:
         self._cursors[tenant_id] = after + 1
 
     async def _apply_most(
-        self, tenant_id: str, after: int, at_ns: int, made: list[tuple[list[Put], list[Finding]]]
+        self, tenant_id: str, after: int, at_ns: int, made: list[tuple[list[DerivedWrite], list[Finding]]]
     ) -> bool:
-        """Of all folds; where the store refuses that, of all but one, of all but two, and so on to none."""
+        """Write the rows of all folds; if the store refuses, of all but one, all but two, and so on."""
         for size in range(len(made), 0, -1):
             for kept in combinations(made, size):
                 puts = [put for one in kept for put in one[0]]
@@ -268,7 +271,7 @@ class Projector:
                     continue
         return await self._derived.apply(tenant_id, after, after + 1, at_ns, [], [], (1, 0))
 
-    async def _tried(self, fold: Fold, batch: Batch) -> tuple[list[Put], list[Finding]]:
+    async def _tried(self, fold: Fold, batch: Batch) -> tuple[list[DerivedWrite], list[Finding]]:
         try:
             return await fold.fold(batch)
         except NotDurable:
@@ -278,7 +281,7 @@ class Projector:
             return [], []
 
     async def _lost(self, tenant_id: str) -> None:
-        """Somebody else moved the cursor: what we remember is not what is written."""
+        """Another analyst moved the cursor: our cached data is not what is stored."""
         self._forget()
         self._rest_until[tenant_id] = asyncio.get_running_loop().time() + LOST_S
         if tenant_id in self._claims:

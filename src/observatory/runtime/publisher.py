@@ -1,9 +1,9 @@
 """The publisher: a cursor over committed rows that feeds live readers.
 
-It speaks only of what the archive holds. The bus merely wakes it; it also looks by itself every 250 ms,
-so a second gateway's rows are told of without a shared bus. Per tenant with readers the newest rows are
-kept in a bounded ring, so that many readers cost one read; whoever falls behind the ring reads the
-archive `after=seq` or is told to resync.
+It publishes only what the archive holds. The bus merely wakes it; it also polls every 250 ms, so a second
+gateway's rows are published without a shared bus. Per tenant with readers the newest rows are
+kept in a bounded ring, so that many readers cost one read; a reader behind the ring reads the
+archive `after=seq` or has to resync.
 """
 
 from __future__ import annotations
@@ -20,51 +20,51 @@ import msgspec
 
 from observatory.errors import StoreError
 from observatory.pipeline.ports import Archive, Bus, EventFilter, MessageFilter, StoredEvent, StoredMessage
-from observatory.runtime.metrics import Looks, Measure
-from observatory.runtime.wait_for_wakeup import woken
+from observatory.runtime.metrics import Measure, PollCounter
+from observatory.runtime.wait_for_wakeup import wait_for_wakeup
 
 log = logging.getLogger("observatory.publisher")
-LOOK_S = 0.25
+POLL_S = 0.25
 PAGE = 500
 HELD = b'"held_sequence_number":'
 SHREDDED = b'"shredded_sequence_numbers":['
 _sections = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-class Row(msgspec.Struct, frozen=True):
-    """One committed number: its audit event, and the message it archived, if any."""
+class CommittedRow(msgspec.Struct, frozen=True):
+    """One committed event, and the message it archived, if any."""
 
     sequence_number: int
     event: StoredEvent
     message: StoredMessage | None
 
 
-class Feed:
+class RowFeed:
     """The newest rows of one tenant, shared by its live readers."""
 
     def __init__(self, tenant_id: str, head: int, size: int) -> None:
         self.tenant_id = tenant_id
         self.head = head
-        self.rows: deque[Row] = deque(maxlen=size)
+        self.rows: deque[CommittedRow] = deque(maxlen=size)
         self.readers = 0
         self.looked_at = 0.0
-        # What readers put together of these rows, for the next who stands where they stood. Gone with the
-        # next rows: they may shred what was told.
-        self.told: dict[Hashable, Any] = {}
+        # Frames that readers built from these rows, for other readers at the same cursor. Cleared with the
+        # next rows: they may shred what was sent.
+        self.frames: dict[Hashable, Any] = {}
         self._moved = asyncio.Event()
 
-    def extend(self, rows: list[Row]) -> None:
-        self.told = {}
+    def extend(self, rows: list[CommittedRow]) -> None:
+        self.frames = {}
         self.rows.extend(rows)
         gone = {number: row.sequence_number for row in rows for number in _shredded(row.event.record)}
-        if gone:  # what is remembered here forgets it too
+        if gone:  # drop it from the cached rows too
             self.rows = deque((_without(row, gone) for row in self.rows), maxlen=self.rows.maxlen)
         self.head = rows[-1].sequence_number
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
-    def after(self, cursor: int, limit: int) -> list[Row] | None:
-        """Rows past the cursor out of the ring; None when the ring no longer reaches back to it."""
+    def after(self, cursor: int, limit: int) -> list[CommittedRow] | None:
+        """Rows after the cursor from the ring; None when the ring no longer reaches back to it."""
         if cursor >= self.head:
             return []
         if not self.rows or self.rows[0].sequence_number > cursor + 1:
@@ -77,12 +77,12 @@ class Feed:
             await self._moved.wait()
 
 
-class _Order(msgspec.Struct):
+class _ShredOrder(msgspec.Struct):
     shredded_sequence_numbers: list[int] = []
 
 
 class _Event(msgspec.Struct):
-    body: _Order
+    body: _ShredOrder
 
 
 def _shredded(record: bytes) -> list[int]:
@@ -91,7 +91,7 @@ def _shredded(record: bytes) -> list[int]:
     return msgspec.json.decode(record, type=_Event).body.shredded_sequence_numbers
 
 
-def _without(row: Row, gone: dict[int, int]) -> Row:
+def _without(row: CommittedRow, gone: dict[int, int]) -> CommittedRow:
     message = row.message
     if message is None or message.sequence_number not in gone:
         return row
@@ -105,17 +105,17 @@ class Publisher:
         self._archive = archive
         self._bus = bus
         self._ring = ring
-        self._feeds: dict[str, Feed] = {}
-        self._news: dict[str, int] = {}  # how far the records of these reach, as the bus says
+        self._feeds: dict[str, RowFeed] = {}
+        self._news: dict[str, int] = {}  # the heads of these tenants, as notified by the bus
         self._wake = asyncio.Event()
-        self._looks = Looks("publisher")
-        self._told = 0
+        self._looks = PollCounter("publisher")
+        self._rows_sent = 0
 
     def measures(self) -> list[Measure]:
         return [
             Measure("observatory_live_readers", "gauge", "Live readers", self.readers),
-            Measure("observatory_live_feeds", "gauge", "Tenants somebody reads live", len(self._feeds)),
-            Measure("observatory_live_rows_total", "counter", "Rows told to live readers", self._told),
+            Measure("observatory_live_feeds", "gauge", "Tenants with live readers", len(self._feeds)),
+            Measure("observatory_live_rows_total", "counter", "Rows sent to live readers", self._rows_sent),
             *self._looks.measures(),
         ]
 
@@ -124,11 +124,11 @@ class Publisher:
         return sum(feed.readers for feed in self._feeds.values())
 
     @asynccontextmanager
-    async def feed(self, tenant_id: str) -> AsyncIterator[Feed]:
+    async def feed(self, tenant_id: str) -> AsyncIterator[RowFeed]:
         feed = self._feeds.get(tenant_id)
         if feed is None:
             head, _ = await self._archive.head(tenant_id)
-            feed = self._feeds.setdefault(tenant_id, Feed(tenant_id, head, self._ring))
+            feed = self._feeds.setdefault(tenant_id, RowFeed(tenant_id, head, self._ring))
         feed.readers += 1
         try:
             yield feed
@@ -138,8 +138,8 @@ class Publisher:
                 self._feeds.pop(tenant_id, None)
                 self._news.pop(tenant_id, None)
 
-    async def page(self, tenant_id: str, after: int, limit: int = PAGE) -> list[Row]:
-        """Committed rows past a cursor, from the archive: for whoever is far behind."""
+    async def page(self, tenant_id: str, after: int, limit: int = PAGE) -> list[CommittedRow]:
+        """Committed rows after a cursor, from the archive: for readers that are far behind."""
         events = await self._archive.events(tenant_id, EventFilter(after=after), limit, False)
         if not events:
             return []
@@ -147,23 +147,26 @@ class Publisher:
         messages = await self._archive.messages(tenant_id, span, limit, False)
         by_number = {message.sequence_number: message for message in messages}
         for event in events:
-            if HELD in event.record:  # released now, archived earlier: shown again as what it has become
+            if HELD in event.record:  # released now, archived earlier: sent again in its new state
                 number = int(event.record.partition(HELD)[2].partition(b",")[0].rstrip(b"}"))
                 span = MessageFilter(after=number - 1, before=number + 1)
                 released = await self._archive.messages(tenant_id, span, 1, False)
                 if released:
                     by_number[event.sequence_number] = released[0]
-        return [Row(event.sequence_number, event, by_number.get(event.sequence_number)) for event in events]
+        return [
+            CommittedRow(event.sequence_number, event, by_number.get(event.sequence_number))
+            for event in events
+        ]
 
     async def run(self) -> None:
-        """The daemon: advance the feeds that have readers, each when the bus or the clock says so."""
+        """The worker's loop: advance the feeds that have readers, each when the bus or the clock says so."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen())
             while True:
                 self._looks.look()
                 for feed in [feed for feed in self._feeds.values() if self._is_due(feed)]:
                     await self._advance(feed)
-                await woken(self._wake, LOOK_S)
+                await wait_for_wakeup(self._wake, POLL_S)
                 self._wake.clear()
 
     async def _listen(self) -> None:
@@ -172,24 +175,24 @@ class Publisher:
                 self._news[notice.tenant_id] = notice.sequence_number
                 self._wake.set()
 
-    def _is_due(self, feed: Feed) -> bool:
-        is_told_of = self._news.get(feed.tenant_id, 0) > feed.head
-        return is_told_of or time.monotonic() - feed.looked_at >= LOOK_S
+    def _is_due(self, feed: RowFeed) -> bool:
+        is_notified = self._news.get(feed.tenant_id, 0) > feed.head
+        return is_notified or time.monotonic() - feed.looked_at >= POLL_S
 
-    async def _advance(self, feed: Feed) -> None:
+    async def _advance(self, feed: RowFeed) -> None:
         feed.looked_at = time.monotonic()
         try:
             is_all = False
             while not is_all and (rows := await self.page(feed.tenant_id, feed.head)):
                 feed.extend(rows)
-                self._told += len(rows)
-                is_all = len(rows) < PAGE  # what was committed meanwhile is told of by itself
+                self._rows_sent += len(rows)
+                is_all = len(rows) < PAGE  # rows committed meanwhile are published next
         except StoreError as error:  # the database is away: readers wait, nothing is lost
             log.warning("live readers wait for the database: %s", error)
 
 
 def item_of(message: StoredMessage) -> dict[str, object]:
-    """A message as lists and the live channel show it: the agent's own words, or what a person put there."""
+    """A message as lists and the live channel show it: the agent's content, or a person's rewrite."""
     content = message.raw if message.rewritten is None else message.rewritten
     signal = "pause" if message.state == "held" else None
     return {
@@ -201,19 +204,19 @@ def item_of(message: StoredMessage) -> dict[str, object]:
         "state": message.state,
         "parents": message.parents.split("\n") if message.parents else [],
         "parent_inferred": message.parent_inferred,
-        # The gateway's word on what it held or rewrote; an agent's own is in the message (ruling 24).
+        # Set by the gateway for what it held or rewrote; an agent's own is in the message (ruling 24).
         "interrupt_signal": signal if message.rewritten is None else "rewrite",
         "rewritten": message.rewritten is not None,
-        # By which event its bytes went; who and why is told where it is asked for by name.
+        # The event that shredded its bytes; who and why is returned when the message is read by id.
         "shredded": None if message.shredded_by is None else {"event": message.shredded_by},
         "message": None if content is None or message.raw is None else scored(content, message.entropy),
     }
 
 
 def scored(content: bytes, entropy: float | None) -> msgspec.Raw:
-    """The content with the computed score in its place and the agent's own beside it (ruling 15).
+    """The content with the computed score in its place and the agent's own next to it (ruling 15).
 
-    Everything else stays byte for byte; what was not scored is the content itself.
+    Everything else stays byte for byte; content that was not scored is returned as it is.
     """
     if entropy is None:
         return msgspec.Raw(content)

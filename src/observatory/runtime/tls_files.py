@@ -1,7 +1,7 @@
-"""TLS files as they lie on disk: read once, checked, made into what a handshake needs.
+"""Reads the TLS files from disk, checks them and builds the SSL context.
 
-Law: whatever is wrong with them is one sentence that names the setting and what to do; never a driver's
-words, and nothing of a key. All of it is read before any of it is used.
+Law: every problem is one sentence that names the setting and what to do; never a library's message,
+and nothing of a key. All files are read before any of them is used.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from observatory.protocol.certificates import Certificate, NotACertificate, read, read_pem
+from observatory.protocol.certificates import Certificate, InvalidCertificate, read, read_pem
 from observatory.protocol.clock import from_ns
 from observatory.settings import Settings
 
 # TLS 1.2 with forward secrecy and authenticated encryption only; TLS 1.3 has no others.
 CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
-MOST_BYTES: Final = 1 << 20
+MAX_BYTES: Final = 1 << 20
 MODES: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
-Mark = tuple[tuple[str, int, int, int] | None, ...]
+FilesFingerprint = tuple[tuple[str, int, int, int] | None, ...]
 
 
-class Unusable(Exception):
-    """These files cannot serve; the sentence says why and what to do."""
+class UnusableTlsFiles(Exception):
+    """These files cannot be used; the message says why and what to do."""
 
 
-class Loaded(NamedTuple):
-    """One state of the files."""
+class TlsFiles(NamedTuple):
+    """The content of the files at one time."""
 
     context: ssl.SSLContext
     server: Certificate
     authorities: tuple[Certificate, ...]
     chain_pem: bytes
-    key_pem: bytes  # without passphrase: gRPC takes no other
+    key_pem: bytes  # without passphrase: gRPC supports no other
     authorities_pem: bytes
 
 
@@ -44,40 +44,41 @@ def paths_of(settings: Settings) -> dict[str, Path]:
     return {name: Path(text).expanduser() for name, text in given.items() if text}
 
 
-def mark_of(settings: Settings) -> Mark:
-    """What changes when a file is written, renamed over, or its link is turned to another."""
+def files_fingerprint(settings: Settings) -> FilesFingerprint:
+    """A fingerprint that changes when a file is written, replaced, or its link points to another."""
     found: list[tuple[str, int, int, int] | None] = []
     for path in paths_of(settings).values():
         try:
-            there = os.path.realpath(path)
-            seen = os.stat(there)
-            found.append((there, seen.st_ino, seen.st_mtime_ns, seen.st_size))
+            real_path = os.path.realpath(path)
+            info = os.stat(real_path)
+            found.append((real_path, info.st_ino, info.st_mtime_ns, info.st_size))
         except OSError:
             found.append(None)
     return tuple(found)
 
 
-def load(settings: Settings, now_ns: int | None = None) -> Loaded:
-    """The files as they are now; Unusable with a sentence when they cannot serve."""
+def load(settings: Settings, now_ns: int | None = None) -> TlsFiles:
+    """Load the files as they are now; Unusable when they cannot be used."""
     now_ns = time.time_ns() if now_ns is None else now_ns
     texts = {name: _bytes(name, path) for name, path in paths_of(settings).items()}
     _refuse_open(paths_of(settings)["tls_key"])
     chain = _certificates("tls_cert", texts["tls_cert"])
     server = read(chain[0])
     if server.not_after_ns < now_ns:
-        raise Unusable(
-            f"tls_cert: the certificate of {server.subject} ended on {from_ns(server.not_after_ns)}; renew it"
+        raise UnusableTlsFiles(
+            f"tls_cert: the certificate of {server.subject} expired on {from_ns(server.not_after_ns)}; "
+            "renew it"
         )
     if server.not_before_ns > now_ns:
-        raise Unusable(
-            f"tls_cert: the certificate of {server.subject} begins only on {from_ns(server.not_before_ns)}; "
-            "use another, or set this machine's clock right"
+        raise UnusableTlsFiles(
+            f"tls_cert: the certificate of {server.subject} is not valid before "
+            f"{from_ns(server.not_before_ns)}; use another, or set this machine's clock right"
         )
     passphrase = texts.get("tls_key_passphrase_file")
     key_pem = _key(texts["tls_key"], passphrase, chain[0])
     authorities = _certificates("tls_client_ca", texts["tls_client_ca"]) if "tls_client_ca" in texts else []
     context = _context(settings, passphrase, authorities)
-    return Loaded(
+    return TlsFiles(
         context,
         server,
         tuple(read(one) for one in authorities),
@@ -90,20 +91,20 @@ def load(settings: Settings, now_ns: int | None = None) -> Loaded:
 def _bytes(name: str, path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
+            text = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise Unusable(f"{name}: the file {path} does not exist") from None
+        raise UnusableTlsFiles(f"{name}: the file {path} does not exist") from None
     except OSError as error:
-        raise Unusable(f"{name}: the file {path} cannot be read ({error.strerror})") from None
-    if len(text) > MOST_BYTES:
-        raise Unusable(f"{name}: the file {path} is far too long for what it should be")
+        raise UnusableTlsFiles(f"{name}: the file {path} cannot be read ({error.strerror})") from None
+    if len(text) > MAX_BYTES:
+        raise UnusableTlsFiles(f"{name}: the file {path} is far too long")
     return text
 
 
 def _refuse_open(key: Path) -> None:
-    """A group may share a key, as mounted secrets are; one that everybody can open is no secret (S1189)."""
+    """A group may share a key, as mounted secrets are; a world-readable one is no secret (S1189)."""
     if key.stat().st_mode & 0o007:
-        raise Unusable(f"tls_key: everybody on this machine can open {key}; run chmod o= on it")
+        raise UnusableTlsFiles(f"tls_key: every user of this machine can read {key}; run chmod o= on it")
 
 
 def _certificates(name: str, text: bytes) -> list[bytes]:
@@ -112,12 +113,12 @@ def _certificates(name: str, text: bytes) -> list[bytes]:
         for one in found:
             read(one)
         return found
-    except NotACertificate as error:
-        raise Unusable(f"{name}: {error}") from None
+    except InvalidCertificate as error:
+        raise UnusableTlsFiles(f"{name}: {error}") from None
 
 
 def _key(text: bytes, passphrase: bytes | None, certificate: bytes) -> bytes:
-    """The key in plain PEM, once it is known to be the certificate's."""
+    """The key in plain PEM, after checking that it belongs to the certificate."""
     from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization as form
@@ -127,18 +128,18 @@ def _key(text: bytes, passphrase: bytes | None, certificate: bytes) -> bytes:
         key = form.load_pem_private_key(text, secret)
     except TypeError:
         if secret is None:
-            told = "the key is encrypted; give the file of its passphrase as tls_key_passphrase_file"
+            problem = "the key is encrypted; give the file of its passphrase as tls_key_passphrase_file"
         else:
-            told = "the key is not encrypted; leave tls_key_passphrase_file out"
-        raise Unusable(f"tls_key: {told}") from None
+            problem = "the key is not encrypted; leave tls_key_passphrase_file out"
+        raise UnusableTlsFiles(f"tls_key: {problem}") from None
     except (ValueError, UnsupportedAlgorithm):
-        told = "it holds no private key in PEM form, or its passphrase is another"
-        raise Unusable(f"tls_key: {told}") from None
+        problem = "it holds no private key in PEM form, or its passphrase is another"
+        raise UnusableTlsFiles(f"tls_key: {problem}") from None
     spki = form.Encoding.DER, form.PublicFormat.SubjectPublicKeyInfo
     if key.public_key().public_bytes(*spki) != x509.load_der_x509_certificate(
         certificate
     ).public_key().public_bytes(*spki):
-        raise Unusable("tls_key does not belong to tls_cert: they hold different keys")
+        raise UnusableTlsFiles("tls_key does not belong to tls_cert: they hold different keys")
     return key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
 
 
@@ -155,8 +156,8 @@ def _context(settings: Settings, passphrase: bytes | None, authorities: list[byt
         if authorities:
             context.load_verify_locations(cadata=b"".join(authorities))
     except (ssl.SSLError, OSError):
-        # Each was read by itself a moment ago: they were replaced meanwhile, or OpenSSL forbids them.
-        raise Unusable(
+        # Each was read alone a moment ago: they were replaced meanwhile, or OpenSSL rejects them.
+        raise UnusableTlsFiles(
             "tls_cert and tls_key cannot be used together: the key is too weak for OpenSSL, or one of them "
             "was replaced just now"
         ) from None

@@ -1,8 +1,8 @@
-"""Waiting to be woken, by an event or by the clock.
+"""Waits for an event or a timeout, without losing a cancellation.
 
-Law: who is told to end while waiting ends. `asyncio.wait_for` forgets a cancellation that comes in the same
-turn as the event (until Python 3.12): a daemon woken by the last commit went on, and the house that waited
-for it was cut off after twenty seconds.
+Law: a waiter that is cancelled ends. `asyncio.wait_for` loses a cancellation that arrives in the same
+turn as the event (until Python 3.12): a worker woken by the last commit kept running, and the gateway that
+waited for it was cut off after twenty seconds.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import asyncio
 from contextlib import suppress
 
 
-async def woken(event: asyncio.Event, within_s: float) -> None:
-    """Until the event is set, or so long."""
+async def wait_for_wakeup(event: asyncio.Event, within_s: float) -> None:
+    """Wait until the event is set, or for `within_s` seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(within_s):
             await event.wait()

@@ -1,43 +1,45 @@
-"""What of the house those need who find what is due and hand it in."""
+"""What workers need of the gateway to find due work and submit it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from observatory.pipeline.ports import Directory, Store
-from observatory.pipeline.state import Principal, Submission, Verdict
+from observatory.pipeline.state import Principal, Submission, SubmissionResult
 from observatory.settings import Settings
 
-# A tenant that is left alone is looked at so often all the same: no mistake here may last.
+# A quiet tenant is checked this often all the same: no mistake here may last.
 AGAIN_S = 30.0
 
 
 class Submits(Protocol):
-    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]: ...
+    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[SubmissionResult]: ...
 
 
-class Home(Protocol):
+class WorkerContext(Protocol):
     @property
     def settings(self) -> Settings: ...
     @property
     def store(self) -> Store: ...
     @property
     def committer(self) -> Submits: ...
-    def principal_of_house(self, tenant_id: str) -> Principal: ...
+    def gateway_principal(self, tenant_id: str) -> Principal: ...
 
 
-async def tenants(directory: Directory) -> list[str]:
-    """Ids of the tenants for whom anything is done: those that are not disabled."""
+async def active_tenants(directory: Directory) -> list[str]:
+    """Ids of the tenants that workers serve: those that are not disabled."""
     return list(await directory.heads())
 
 
-class Watch:
-    """Which tenants one who looks by the clock need look at, so that a house of many quiet ones stays cheap.
+class TenantWatch:
+    """Which tenants a periodic worker must check, so that many quiet tenants stay cheap.
 
-    What can come due is written by acts, and every act moves the head of its tenant's record: where nothing
-    waited, not even for its time, nothing waits until the head moves.
+    What can come due is written by commands, and every command moves the head of its tenant's record: where
+    nothing was pending, not even for a later time, nothing is pending until the head moves.
     """
 
     def __init__(self, directory: Directory, clock: Callable[[], float] = time.monotonic) -> None:
@@ -57,9 +59,17 @@ class Watch:
         ]
 
     def wake(self, tenant_id: str) -> None:
-        """Something came up that no act told of."""
+        """Something is pending that no command moved the head for."""
         self._quiet.pop(tenant_id, None)
 
     def rest(self, tenant_id: str, head: int) -> None:
-        """Nothing waited there, as read after `awake` told this head."""
+        """Nothing was pending, as read after `awake` returned this head."""
         self._quiet[tenant_id] = (head, self._clock() + AGAIN_S)
+
+
+class PeriodicTask(msgspec.Struct, frozen=True):
+    """Periodic work: called with the present time every `every_s` seconds."""
+
+    name: str
+    every_s: float
+    call: Callable[[int], Awaitable[object]]

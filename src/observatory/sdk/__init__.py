@@ -1,10 +1,10 @@
-"""What an agent imports: `Agent`, `AsyncAgent`, and what they hand back or raise.
+"""The public Python SDK: `Agent`, `AsyncAgent`, and the types they return or raise.
 
-Law: the agent's own work is never blocked and never broken by its telemetry. `step` returns at once;
-what the gateway cannot take now waits on disk, in order. It waits only for people: while it is paused or
-stopped, and for the verdict it asked for.
+Rule: telemetry never blocks or breaks the agent's own work. `step` returns at once; messages that the
+gateway cannot accept now are stored on disk, in order. The agent waits only for people: while it is paused or
+stopped, and for a verdict it requested.
 
-The names are resolved on first use: a hook's process, which lives for one call, loads only what it needs.
+Names are imported on first use: a hook process lives for one call and loads only what it needs.
 """
 
 from importlib import import_module
@@ -62,7 +62,7 @@ __all__ = [
     "Verdict",
 ]
 
-_PLACES = {
+_MODULES = {
     "agent": ("Agent",),
     "aio": ("AsyncAgent", "AsyncSession", "AsyncStep"),
     "answers": ("Answer", "Fault"),
@@ -75,15 +75,15 @@ _PLACES = {
     "step": ("Step",),
     "thoughts": ("AsyncProof", "ChainBroken", "Proof"),
 }
-_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name == "Recorded":
         return import_module("observatory.protocol.thoughts").RecordedThought
-    if (place := _PLACE_OF.get(name)) is None:
+    if (module := _MODULE_OF.get(name)) is None:
         raise AttributeError(f"module 'observatory.sdk' has no attribute {name!r}")
-    return getattr(import_module(f"observatory.sdk.{place}"), name)
+    return getattr(import_module(f"observatory.sdk.{module}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""The gateway's word on one message, as a value. Imports next to nothing: a hook's process reads it too."""
+"""`Answer`: the gateway's answer to one message. Has few imports, because hook processes load it too."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The gateway's word on one message (ruling 10)."""
+    """The gateway's answer to one message (ruling 10)."""
 
     code: int
     status: str = ""
@@ -25,7 +25,7 @@ class Answer(msgspec.Struct, frozen=True):
     faults: list[Fault] = []
     raw_payload_hash: str | None = None
     detail: str | None = None
-    """Why, in a sentence, and what can be done about it."""
+    """A sentence with the reason and what to do."""
     cap: str | None = None
     """The budget that refused it."""
     rule_id: str | None = None
@@ -37,5 +37,5 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def is_final(self) -> bool:
-        """False when the gateway could not judge the line now and it must be sent again."""
+        """False when the gateway could not process the line now and it must be sent again."""
         return self.code < 500 and self.code not in (401, 408, 425, 429)

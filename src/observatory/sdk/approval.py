@@ -1,4 +1,4 @@
-"""What came of asking, as a value: what `ask` and `permit` return, and what a hook's process answers by."""
+"""`Approval`: the result of `ask` and `permit`, also used by hook processes."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from observatory.sdk.step import Step
 
 
 class Approval(msgspec.Struct, frozen=True):
-    """What came of asking. True in an `if` only when it may be done.
+    """The result of a request. True in an `if` only when the action may be performed.
 
-    `verdict` is the person's word (`approved`, `edited`, `rejected`, `expired`), `not_required` when no gate
-    held it, `gateway_away` when a permit could not be asked for, `no_verdict`, `not_admitted` when the
-    gateway does not take the agent's key, or why it refused. `content` is the message as edited, or None.
-    `tool_call` and `tool_input` are what may be done: as the person edited it, else as it was asked (both
-    as data: JSON is decoded); None when it may not. `gated` is False when it was held by a pause or a stop
-    alone: whoever ended that (`by`) did not judge it.
+    `verdict` is the person's verdict (`approved`, `edited`, `rejected`, `expired`), `not_required` when no
+    gate held it, `gateway_away` when the gateway could not be reached, `no_verdict`, `not_admitted` when the
+    gateway refuses the agent's key, or the reason for the refusal. `content` is the message as edited, or
+    None. `tool_call` and `tool_input` are what may be performed, including edits (as data: JSON is decoded);
+    None when it may not. `gated` is False when only a pause or a stop held it: the person who ended that
+    (`by`) did not judge the action.
     """
 
     approved: bool
@@ -30,7 +30,7 @@ class Approval(msgspec.Struct, frozen=True):
 
     @property
     def edited(self) -> bool:
-        """A person changed it: what was asked is not what was approved."""
+        """A person edited it: what was approved differs from what was requested."""
         return self.content is not None
 
     def __bool__(self) -> bool:

@@ -1,8 +1,7 @@
-"""What all who listen in this process share: one event loop on one daemon thread, and one HTTP client for
-each gateway.
+"""Shared by all receivers of a process: one event loop on a background thread, one HTTP client per gateway.
 
-Law: it starts with the first who needs it and ends with the process. After a fork the child has none; the
-parent's is kept unused, for to collect it would touch what both still share.
+Rule: the loop starts with the first receiver and ends with the process. After a fork the child has none; the
+parent's loop is kept unused, because collecting it would touch resources both still share.
 """
 
 import asyncio
@@ -12,7 +11,7 @@ import threading
 import httpx2
 
 from observatory.sdk.client import THREAD_PREFIX, is_local, tls
-from observatory.sdk.credentials import Door
+from observatory.sdk.credentials import GatewayCredentials
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -25,7 +24,7 @@ def loop() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()
-            threading.Thread(target=_run, args=(_loop,), name=f"{THREAD_PREFIX}ear", daemon=True).start()
+            threading.Thread(target=_run, args=(_loop,), name=f"{THREAD_PREFIX}receiver", daemon=True).start()
         return _loop
 
 
@@ -38,30 +37,30 @@ def _run(one: asyncio.AbstractEventLoop) -> None:
     one.run_forever()
 
 
-_clients: dict[tuple[object, Door], tuple[httpx2.AsyncClient, int]] = {}
+_clients: dict[tuple[object, GatewayCredentials], tuple[httpx2.AsyncClient, int]] = {}
 
 
-def client(door: Door, timeout_s: float) -> httpx2.AsyncClient:
-    """One client for all who listen at one gateway; of this loop, for a forked child has another."""
-    key = asyncio.get_running_loop(), door
+def client(credentials: GatewayCredentials, timeout_s: float) -> httpx2.AsyncClient:
+    """One client for all receivers of one gateway, per event loop (a forked child has its own)."""
+    key = asyncio.get_running_loop(), credentials
     if key not in _clients:
-        made = httpx2.AsyncClient(
-            base_url=door.url,
-            headers={"Authorization": f"Bearer {door.key}"},
+        created = httpx2.AsyncClient(
+            base_url=credentials.url,
+            headers={"Authorization": f"Bearer {credentials.key}"},
             timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, 3.0)),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
-            trust_env=not is_local(door.url),
-            verify=tls(door.url, door.trust),
+            trust_env=not is_local(credentials.url),
+            verify=tls(credentials.url, credentials.trust),
         )
-        _clients[key] = made, 0
+        _clients[key] = created, 0
     shared, users = _clients[key]
     _clients[key] = shared, users + 1
     return shared
 
 
-async def leave(door: Door) -> None:
-    """The last one closes it."""
-    key = asyncio.get_running_loop(), door
+async def release(credentials: GatewayCredentials) -> None:
+    """Release the client; the last user closes it."""
+    key = asyncio.get_running_loop(), credentials
     shared, users = _clients[key]
     _clients[key] = shared, users - 1
     if users == 1:

@@ -1,8 +1,8 @@
-"""What is still to be sent, in order: leftover spools, our own spool, memory.
+"""`SendBacklog`: the lines still to be sent, in order: leftover spools, own spool, memory.
 
-Law: whatever is on disk is older than whatever is in memory, so moving memory to disk moves all of it,
-the batch in flight first. A line is given up only when it was judged, or when memory *and* disk are full.
-No threads and no locks here: the outbox calls under its own.
+Rule: everything on disk is older than everything in memory, so moving memory to disk moves all of it, the
+batch in flight first. A line is dropped only when it was answered, or when memory *and* disk are full. No
+threads and no locks here: the outbox calls it under its own lock.
 """
 
 import logging
@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
-from observatory.sdk.credentials import Door
+from observatory.sdk.credentials import GatewayCredentials
 from observatory.sdk.delivery import Delivery
 from observatory.sdk.errors import Lost
 from observatory.sdk.spool import Spool
@@ -20,43 +20,43 @@ log = logging.getLogger("observatory.sdk")
 BATCH_BYTES = 4 << 20
 
 
-class Batch:
-    """Lines on their way, and the steps that wait for their verdict."""
+class SendBatch:
+    """Lines in flight, and the steps that wait for their answers."""
 
     def __init__(self, lines: list[bytes], steps: Sequence[Step | None], spool: Spool | None) -> None:
         self.lines = lines
         self.steps = steps
-        self.spool = spool  # where these lines stand first, or None while they are only in memory
+        self.spool = spool  # the spool that starts with these lines; None while they are only in memory
 
 
-class Backlog:
-    def __init__(self, name: str, door: Door, delivery: Delivery) -> None:
+class SendBacklog:
+    def __init__(self, name: str, credentials: GatewayCredentials, delivery: Delivery) -> None:
         self.name = name
         self.lost = 0
         self.taken_n = self.settled_n = 0
         self.queue: deque[tuple[bytes, Step]] = deque()
         self.disk_failed = False
         self._queued_bytes = 0
-        self._door = door
-        self._folder = door.data / "spool"
+        self._credentials = credentials
+        self._folder = credentials.data / "spool"
         self._delivery = delivery
-        self._flight: Batch | None = None
+        self._flight: SendBatch | None = None
         self._adopted: list[Spool] = []
         self._spool: Spool | None = None
         self._unsynced = False
-        # Steps that someone still holds, by their line's number in our spool: memory stays bounded.
+        # Steps still referenced, by their line's number in the own spool: memory stays bounded.
         self._spooled: WeakValueDictionary[int, Step] = WeakValueDictionary()
         self._spooled_n = self._drained_n = 0
 
     def find_leftovers(self) -> list[Spool]:
-        return Spool.adopt(self._folder, self.name, self._door.place, self._delivery.spool_bytes)
+        return Spool.adopt(self._folder, self.name, self._credentials.display_url, self._delivery.spool_bytes)
 
     def adopt(self, spools: list[Spool]) -> None:
         self._adopted = spools
 
     @property
     def on_disk(self) -> Spool | None:
-        """The spool whose turn it is."""
+        """The next spool to send."""
         for spool in (*self._adopted, self._spool):
             if spool is not None and spool.pending:
                 return spool
@@ -72,9 +72,9 @@ class Backlog:
         return len(self.queue) + (len(flight.lines) if flight is not None and flight.spool is None else 0)
 
     def put(self, line: bytes, step: Step) -> bool:
-        """Take one line, to disk with all of memory if memory is full; False if there is no room at all."""
+        """Queue one line; if memory is full, move it all to disk first. False if disk and memory are full."""
         if self._is_full(line):
-            if not self.disk_failed:  # else the sender tries it now and then: each step would pay for it
+            if not self.disk_failed:  # else the sender retries it at intervals: every step would be slow
                 self.spill()
             if self._is_full(line):
                 self._lose(step)
@@ -85,21 +85,21 @@ class Backlog:
         return True
 
     def _is_full(self, line: bytes) -> bool:
-        if not self.queue:  # one line is always taken, however long
+        if not self.queue:  # one line is always accepted, however long
             return False
         return (
             len(self.queue) >= self._delivery.max_queue
             or self._queued_bytes + len(line) > self._delivery.queue_bytes
         )
 
-    def next_batch(self, max_lines: int) -> Batch | None:
-        """The oldest lines. They stay ours until `take_back`."""
+    def next_batch(self, max_lines: int) -> SendBatch | None:
+        """The oldest lines. They stay in the backlog until `take_back`."""
         spool = self.on_disk
         if spool is not None:
             lines = spool.peek(max_lines, BATCH_BYTES)
             numbers = range(self._drained_n, self._drained_n + len(lines))
             steps = [self._spooled.get(n) if spool is self._spool else None for n in numbers]
-            self._flight = Batch(lines, steps, spool) if lines else None
+            self._flight = SendBatch(lines, steps, spool) if lines else None
             return self._flight
         size = 0
         taken: list[tuple[bytes, Step]] = []
@@ -108,11 +108,11 @@ class Backlog:
             size += len(taken[-1][0])
         self._queued_bytes -= size
         lines, steps = [line for line, _ in taken], [step for _, step in taken]
-        self._flight = Batch(lines, steps, None) if taken else None
+        self._flight = SendBatch(lines, steps, None) if taken else None
         return self._flight
 
     def take_back(self, n: int) -> None:
-        """`n` lines of the batch in flight are settled; the others wait again where they stood."""
+        """`n` lines of the batch in flight are settled; the others return to their place."""
         batch, self._flight = self._flight, None
         if batch is None:
             return
@@ -131,7 +131,8 @@ class Backlog:
             self._drop(batch.spool)
 
     def _drop(self, drained: Spool) -> None:
-        """A drained file goes, our own too: the next outage begins a new one, with all its room."""
+        """Remove a drained file, including the own spool: the next outage starts a new one with its full
+        size."""
         if drained is self._spool:
             self._spool, self._unsynced, self.disk_failed = None, False, False
         else:
@@ -139,7 +140,7 @@ class Backlog:
         drained.release()
 
     def spill(self) -> None:
-        """Move memory to our spool as far as there is room: what is in flight first, it is older."""
+        """Move memory to the spool as far as it fits: lines in flight first, they are older."""
         flight = self._flight
         try:
             if flight is not None and flight.spool is None:
@@ -158,7 +159,7 @@ class Backlog:
     def _to_disk(self, lines: list[bytes], steps: Sequence[Step | None], whole: bool = False) -> int:
         if self._spool is None:
             room = self._delivery.spool_bytes
-            self._spool = Spool.create(self._folder, self.name, self._door.place, room)
+            self._spool = Spool.create(self._folder, self.name, self._credentials.display_url, room)
         n = self._spool.fits(lines)
         if n < len(lines):
             self._warn(f"is full ({self._delivery.spool_bytes} bytes)")
@@ -173,17 +174,18 @@ class Backlog:
         return n
 
     def to_sync(self) -> Spool | None:
-        """The spool that needs a flush to the device, once."""
+        """The spool that needs a flush to the device; returned once."""
         spool, self._unsynced = self._spool if self._unsynced else None, False
         return spool
 
     def not_synced(self, spool: Spool, exc: OSError) -> None:
-        """The device did not take it: it is asked again with the next turn."""
+        """The flush failed: it is retried in the next turn."""
         self._unsynced = spool is self._spool
         self._warn(f"cannot be flushed ({exc.strerror})")
 
     def release(self) -> str:
-        """Everything to disk and let go; tells what is left there, or nothing."""
+        """Move everything to disk and close the spools; returns a message about what is left, or an empty
+        string."""
         self.spill()
         left = []
         for spool in (*self._adopted, self._spool):
@@ -202,10 +204,10 @@ class Backlog:
                 step.settle(None)
         if not left:
             return ""
-        return f"{self._spooled_n - self._drained_n} messages wait in {', '.join(left)}"
+        return f"messages left in {', '.join(left)}: {self._spooled_n - self._drained_n}"
 
     def give_up_memory(self) -> int:
-        """At the very end, with a disk that takes nothing: what is still in memory is lost, and said so."""
+        """At the very end, if the disk accepts nothing: lines still in memory are lost, and logged."""
         flight = self._flight
         unsent = flight.steps if flight is not None and flight.spool is None else ()
         left = [*unsent, *(step for _, step in self.queue)]
@@ -217,24 +219,24 @@ class Backlog:
         return len(left)
 
     def forget(self) -> None:
-        """In a forked child: all of it is the parent's."""
+        """In a forked child: everything belongs to the parent."""
         for spool in (*self._adopted, self._spool):
             if spool is not None:
                 spool.forget()
 
     def recovered(self) -> None:
-        """Lines are leaving again: say it again when the disk fills up next time."""
+        """Lines are being sent again: warn again the next time the disk fills up."""
         self.disk_failed = self.disk_failed and bool(self.queue)
 
     def _warn(self, how: str) -> None:
         if not self.disk_failed:
             self.disk_failed = True
             room = self._delivery.max_queue - len(self.queue)
-            log.warning("%s: the spool in %s %s; %d more messages fit in memory, then they are lost",
+            log.warning("%s: the spool in %s %s; messages that still fit in memory before any are lost: %d",
                         self.name, self._folder, how, room)  # fmt: skip
 
     def _lose(self, step: Step) -> None:
         self.lost += 1
         if self.lost == 1 or self.lost % 1000 == 0:
-            log.error("%s: memory and spool are full: %d messages lost so far", self.name, self.lost)
+            log.error("%s: memory and spool are full: messages lost so far: %d", self.name, self.lost)
         step.settle(Lost(f"step {step.step_id} was lost: memory and spool of {self.name} were full"))

@@ -1,7 +1,7 @@
-"""One request to the gateway, and what came of it as a value.
+"""HTTP client: posts one batch of messages to the gateway and returns the result as a value.
 
-Used by one thread at a time (the outbox's sender). It never raises for what the network or the gateway
-does: a batch is `Answered` line by line, or `Unsent` with the reason and whether trying again makes sense.
+Used by one thread at a time (the outbox's sender). It never raises for network or gateway failures: a batch
+is `Answered` line by line, or `Unsent` with the reason and whether retrying makes sense.
 Keys and payloads never appear in its reasons.
 """
 
@@ -21,45 +21,46 @@ import httpx2
 import msgspec
 
 from observatory.sdk.answers import Answer
-from observatory.sdk.credentials import NOTHING, Trust
+from observatory.sdk.credentials import SYSTEM_TRUST, Trust
 from observatory.sdk.errors import NotConfigured
 
-LONGEST_RETRY_AFTER_S = 600.0  # a broken header must not silence an agent for a year
+MAX_RETRY_AFTER_S = 600.0  # a broken header must not silence an agent for a year
 THREAD_PREFIX = "observatory-"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 class Answered(NamedTuple):
     answers: list[Answer]
-    """In order; fewer than were sent if the connection broke on the way."""
+    """In order; fewer than were sent if the connection broke."""
 
 
 class Unsent(NamedTuple):
     reason: str
     retry_after_s: float | None = None
     busy: bool = False
-    """The gateway is there and asked for patience (429): nothing need go to disk."""
+    """The gateway is reachable and asked to wait (429): nothing has to be written to disk."""
     refused: int = 0
-    """The status that judged the body itself: a smaller batch, at last one line, shows which."""
+    """The status that refused the whole body: retry with smaller batches, down to one line, to find the
+    cause."""
     needs_a_person: bool = False
-    barred: bool = False
-    """The gateway is there and does not take this key: wrong, expired or revoked."""
+    key_refused: bool = False
+    """The gateway is reachable and refuses this key: wrong, expired or revoked."""
 
 
-class NoChannel(Exception):
-    """No answer came; carries why, as the sender's `Unsent` does. The agent never sees it."""
+class NoResponse(Exception):
+    """No response arrived; carries the `Unsent` reason. The agent never sees it."""
 
     def __init__(self, why: Unsent) -> None:
         super().__init__(why.reason)
         self.why = why
 
 
-class Gateway:
-    """A kept connection to `POST {url}/v1/messages`."""
+class HttpGateway:
+    """A persistent connection to `POST {url}/v1/messages`."""
 
-    def __init__(self, url: str, key: str, timeout_s: float, trust: Trust = NOTHING) -> None:
+    def __init__(self, url: str, key: str, timeout_s: float, trust: Trust = SYSTEM_TRUST) -> None:
         self._url, self._key, self._timeout_s, self._trust = f"{url}/v1/messages", key, timeout_s, trust
-        self._mark = mark_of(trust)
+        self._files_version = files_version(trust)
         self._http = self._opened()
 
     def _opened(self) -> httpx2.Client:
@@ -71,12 +72,12 @@ class Gateway:
         )
 
     def _renew(self) -> None:
-        """A certificate that was replaced on disk is shown from the next request on."""
-        mark = mark_of(self._trust)
-        if mark != self._mark:
-            fresh = self._opened()  # while the files cannot be read the old ones go on
+        """Uses a certificate that was replaced on disk from the next request on."""
+        version = files_version(self._trust)
+        if version != self._files_version:
+            fresh = self._opened()  # while the files cannot be read, the old ones stay in use
             self._http.close()
-            self._http, self._mark = fresh, mark
+            self._http, self._files_version = fresh, version
 
     def send(self, lines: Sequence[bytes]) -> Answered | Unsent:
         try:
@@ -84,46 +85,46 @@ class Gateway:
                 self._renew()
             response = self._http.post(self._url, content=b"\n".join(lines) + b"\n")
         except httpx2.HTTPError as exc:
-            told = tls_trouble(exc)
-            if told is not None:
-                return Unsent(f"{told} ({self._url})", needs_a_person=True)
+            tls_error = tls_error_text(exc)
+            if tls_error is not None:
+                return Unsent(f"{tls_error} ({self._url})", needs_a_person=True)
             return Unsent(f"{type(exc).__name__} at {self._url}")
         except NotConfigured as exc:
             return Unsent(str(exc), needs_a_person=True)
         if response.status_code == 200:
-            return read_lines(response.content)
-        return unsent(response.status_code, response.headers.get("Retry-After"))
+            return parse_answers(response.content)
+        return unsent_for_status(response.status_code, response.headers.get("Retry-After"))
 
     def close(self) -> None:
         self._http.close()
 
 
 def is_local(url: str) -> bool:
-    """A proxy has no business on this machine."""
+    """Whether the URL is on this machine; no proxy is used then."""
     return urlsplit(url).hostname in _LOCAL
 
 
-def tls(url: str, trust: Trust = NOTHING) -> ssl.SSLContext:
-    """Whom to trust and what to show: the system's authorities, or those of a file; for plain HTTP nobody,
-    which spares loading them (0.1 s). NotConfigured with a sentence when a file cannot be used."""
+def tls(url: str, trust: Trust = SYSTEM_TRUST) -> ssl.SSLContext:
+    """The TLS context: the system's certificate authorities, or those of a file; none for plain HTTP, which
+    saves loading them (0.1 s). Raises `NotConfigured` when a file cannot be used."""
     if not url.startswith(("https:", "wss:")):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return _context(trust, mark_of(trust))
+    return _context(trust, files_version(trust))
 
 
-def mark_of(trust: Trust) -> tuple[int, ...]:
-    """Changes when one of the files is replaced."""
-    marks = []
+def files_version(trust: Trust) -> tuple[int, ...]:
+    """Modification times; they change when one of the files is replaced."""
+    versions = []
     for path in trust:
         try:
-            marks.append(0 if path is None else os.stat(path).st_mtime_ns)
+            versions.append(0 if path is None else os.stat(path).st_mtime_ns)
         except OSError:
-            marks.append(-1)
-    return tuple(marks)
+            versions.append(-1)
+    return tuple(versions)
 
 
 @lru_cache(maxsize=16)
-def _context(trust: Trust, mark: tuple[int, ...]) -> ssl.SSLContext:
+def _context(trust: Trust, version: tuple[int, ...]) -> ssl.SSLContext:
     if trust.ca is None:
         context = httpx2.create_ssl_context()
     else:
@@ -141,13 +142,13 @@ def _named(name: str, path: str, what: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise NotConfigured(f"{name}: {path} or the file beside it does not exist.") from None
+        raise NotConfigured(f"{name}: {path} or its key file does not exist.") from None
     except (ssl.SSLError, OSError):
         raise NotConfigured(f"{name}: {path} cannot be used; it must hold {what}, in PEM form.") from None
 
 
-def tls_trouble(error: BaseException) -> str | None:
-    """What a failed handshake means; None when it was something else."""
+def tls_error_text(error: BaseException) -> str | None:
+    """The message for a failed TLS handshake; None when the error was not one."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__
@@ -160,13 +161,13 @@ def tls_trouble(error: BaseException) -> str | None:
         )
     if "ALERT" in (cause.reason or "").upper():
         return (
-            "the gateway refused our certificate, or wants one and was shown none: "
+            "the gateway refused the client certificate, or requires one and received none: "
             "check OBSERVATORY_CERT and OBSERVATORY_CERT_KEY (--cert, --cert-key)"
         )
-    return "no TLS can be spoken there; is it http:// instead of https://?"
+    return "the server does not speak TLS; is it http:// instead of https://?"
 
 
-def read_lines(body: bytes) -> Answered | Unsent:
+def parse_answers(body: bytes) -> Answered | Unsent:
     """The answers of a batch, in order."""
     answers = []
     for line in body.splitlines():
@@ -174,14 +175,14 @@ def read_lines(body: bytes) -> Answered | Unsent:
             answers.append(_decode(line))
         except msgspec.MsgspecError:
             break
-    return Answered(answers) if answers else Unsent("what answers there is not a gateway")
+    return Answered(answers) if answers else Unsent("the server at this address is not a gateway")
 
 
 _decode = msgspec.json.Decoder(Answer).decode
 
 
-def unsent(code: int, retry_after: str | None) -> Unsent:
-    """What an answer means that judged no line."""
+def unsent_for_status(code: int, retry_after: str | None) -> Unsent:
+    """The meaning of a status that answered no line."""
     later = _retry_after_s(retry_after)
     match code:
         case 400 | 413 | 422:
@@ -192,7 +193,7 @@ def unsent(code: int, retry_after: str | None) -> Unsent:
                 "`observatory keys`",
                 retry_after_s=later,
                 needs_a_person=True,
-                barred=True,
+                key_refused=True,
             )
         case 404 | 405 | 415:
             return Unsent(f"no gateway at this address ({code}): check OBSERVATORY_URL", needs_a_person=True)
@@ -211,7 +212,7 @@ def _retry_after_s(value: str | None) -> float | None:
             seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
         except ValueError:
             return None
-    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER_S) if math.isfinite(seconds) else None
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER_S) if math.isfinite(seconds) else None
 
 
 # httpx2 logs each request at INFO: an agent that logs at INFO would see its own telemetry every 50 ms.

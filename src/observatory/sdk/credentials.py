@@ -1,14 +1,14 @@
-"""Where the gateway is and with which key to knock.
+"""Finds the gateway's URL, key and TLS files: `find_door`.
 
-Order: explicit arguments, `OBSERVATORY_URL` + `OBSERVATORY_KEY`, the `agent.json` of the `OBSERVATORY_DATA`
-folder, that of `~/.observatory`. A URL and a key are looked for separately, so a URL given by hand may use a
+Order: explicit arguments, `OBSERVATORY_URL` + `OBSERVATORY_KEY`, `agent.json` in the `OBSERVATORY_DATA`
+folder, `agent.json` in `~/.observatory`. URL and key are looked up separately, so an explicit URL can use a
 key from the environment; but a key from a file is used only for that file's URL: it must never be sent to a
-stranger. An agent that was bound (`observatory keys bind`) has an `agent.json` of its own below the folder.
+third party. A bound agent (`observatory keys bind`) has its own `agent.json` below the folder.
 
-Law: `credentials.json` holds the keys of the people who govern agents. Nothing here opens it (S980).
+Rule: `credentials.json` holds the keys of people who govern agents. Nothing here opens it (S980).
 
-Over https: whom to trust (`ca=`, `OBSERVATORY_CA`) and what to show (`cert=`, `cert_key=`,
-`OBSERVATORY_CERT`, `OBSERVATORY_CERT_KEY`); the folder's own gateway says in its file which authority is its.
+For https: the certificate authority (`ca=`, `OBSERVATORY_CA`) and the client certificate (`cert=`,
+`cert_key=`, `OBSERVATORY_CERT`, `OBSERVATORY_CERT_KEY`); the gateway's `agent.json` names its own authority.
 """
 
 import os
@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from observatory.protocol import nats, nats_wire
+from observatory.protocol import nats
+from observatory.protocol import nats_connection as nats_wire
 from observatory.sdk.errors import NotConfigured
 from observatory.sdk.spool import file_stem
 
@@ -27,38 +28,38 @@ AGENT_FILE = "agent.json"
 
 
 class Trust(NamedTuple):
-    """Files, in PEM: whose certificates are believed instead of the system's, and what we show of our own."""
+    """PEM files: the authority to trust instead of the system's, and the client certificate and key."""
 
     ca: str | None = None
     cert: str | None = None
     cert_key: str | None = None
 
 
-NOTHING = Trust()
+SYSTEM_TRUST = Trust()
 
 
-class Door(NamedTuple):
+class GatewayCredentials(NamedTuple):
     url: str
     key: str
     data: Path
     """The folder that holds the spool."""
-    trust: Trust = NOTHING
+    trust: Trust = SYSTEM_TRUST
 
     @property
     def is_nats(self) -> bool:
         return nats.is_nats(self.url)
 
     @property
-    def place(self) -> str:
-        """The URL as it may be shown and kept: NATS has its user and password in it."""
+    def display_url(self) -> str:
+        """The URL without secrets, for logs and files: a NATS URL contains user and password."""
         return nats.address(self.url).shown if self.is_nats else self.url
 
     def __repr__(self) -> str:
-        return f"Door(url={self.place!r}, data={str(self.data)!r})"
+        return f"GatewayCredentials(url={self.display_url!r}, data={str(self.data)!r})"
 
 
 class AgentFile(msgspec.Struct, omit_defaults=True):
-    """What `agent.json` holds. `agent_id`: whose key it is, where it is bound."""
+    """The content of `agent.json`. `agent_id`: the agent a bound key belongs to."""
 
     url: str
     agent_key: str
@@ -67,21 +68,21 @@ class AgentFile(msgspec.Struct, omit_defaults=True):
 
 
 def own_file(folder: Path, agent_id: str) -> Path:
-    """Where the bound key of one agent lies in a data folder."""
+    """The path of an agent's bound key in a data folder."""
     return folder / "agents" / file_stem(f"{agent_id}~" if agent_id in (".", "..") else agent_id) / AGENT_FILE
 
 
-def find_door(
+def find_credentials(
     url: str | None = None,
     key: str | None = None,
     data: str | os.PathLike[str] | None = None,
     environ: Mapping[str, str] = os.environ,
-    trust: Trust = NOTHING,
+    trust: Trust = SYSTEM_TRUST,
     agent_id: str | None = None,
-) -> Door:
-    """The gateway's address and key, or `NotConfigured` with a sentence that says what to do.
+) -> GatewayCredentials:
+    """The gateway's address and key, or `NotConfigured` with a message that says what to do.
 
-    `agent_id`: the only agent that will use it, so a key bound to it comes before the folder's own.
+    `agent_id`: the only agent that will use it, so a key bound to it takes precedence over the folder's key.
     """
     given = data or environ.get("OBSERVATORY_DATA")
     folder = Path(given).expanduser() if given else Path.home() / ".observatory"
@@ -91,47 +92,47 @@ def find_door(
         own = None if agent_id is None else own_file(folder, agent_id)
         path = own if own is not None and own.exists() else folder / AGENT_FILE
         url, key, authority = _from_file(path, url, key)
-    return Door(_checked(url), key, folder, find_trust(trust, environ, authority))
+    return GatewayCredentials(_checked(url), key, folder, find_trust(trust, environ, authority))
 
 
-def own_door(door: Door, agent_id: str) -> Door:
-    """The same gateway with the key that is bound to this agent, if the folder has one: its inbox takes no
-    other (S1142), also where several agents of a process send through one outbox."""
+def credentials_of_agent(credentials: GatewayCredentials, agent_id: str) -> GatewayCredentials:
+    """The same gateway with the key bound to this agent, if the folder has one: its inbox accepts no other
+    key (S1142), also when several agents of a process share one outbox."""
     try:
-        found = msgspec.json.decode(own_file(door.data, agent_id).read_bytes(), type=AgentFile)
+        own = msgspec.json.decode(own_file(credentials.data, agent_id).read_bytes(), type=AgentFile)
     except (OSError, msgspec.MsgspecError):
-        return door
-    return door._replace(key=found.agent_key) if found.url.rstrip("/") == door.url else door
+        return credentials
+    return credentials._replace(key=own.agent_key) if own.url.rstrip("/") == credentials.url else credentials
 
 
 def find_trust(
-    given: Trust = NOTHING, environ: Mapping[str, str] = os.environ, authority: str | None = None
+    given: Trust = SYSTEM_TRUST, environ: Mapping[str, str] = os.environ, authority: str | None = None
 ) -> Trust:
-    """`authority` is what the file of the gateway's own folder says, if the URL is out of it."""
+    """`authority` comes from the gateway's `agent.json`, if the URL does too."""
     cert = given.cert or environ.get("OBSERVATORY_CERT") or None
     cert_key = given.cert_key or environ.get("OBSERVATORY_CERT_KEY") or None
     if cert is None and cert_key is not None:
-        raise NotConfigured("A certificate's key but no certificate: set OBSERVATORY_CERT or pass cert=.")
+        raise NotConfigured("A certificate key but no certificate: set OBSERVATORY_CERT or pass cert=.")
     return Trust(given.ca or environ.get("OBSERVATORY_CA") or authority, cert, cert_key)
 
 
 def _from_file(path: Path, url: str | None, key: str | None) -> tuple[str, str, str | None]:
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=AgentFile)
+        file = msgspec.json.decode(path.read_bytes(), type=AgentFile)
     except FileNotFoundError:
         raise NotConfigured(_missing(path, url, key)) from None
     except OSError as exc:
-        told = f"{path} cannot be read ({exc.strerror}): run as its owner, or set {_BOTH}."
-        raise NotConfigured(told) from exc
+        message = f"{path} cannot be read ({exc.strerror}): run as its owner, or set {_BOTH}."
+        raise NotConfigured(message) from exc
     except msgspec.MsgspecError:
-        # Its text could quote the file, which holds keys: not chained.
-        told = f"{path} is no file of an agent's key: start `observatory serve` again or set {_BOTH}."
-        raise NotConfigured(told) from None
-    if url and url.rstrip("/") != found.url.rstrip("/"):
+        # Not chained: its text could quote the file, which holds keys.
+        message = f"{path} is not a valid agent key file: restart `observatory serve` or set {_BOTH}."
+        raise NotConfigured(message) from None
+    if url and url.rstrip("/") != file.url.rstrip("/"):
         raise NotConfigured(
-            f"No key for {_shown(url)}: {path} is for {found.url}. Set OBSERVATORY_KEY or pass key=."
+            f"No key for {_display(url)}: {path} is for {file.url}. Set OBSERVATORY_KEY or pass key=."
         )
-    return found.url, key or found.agent_key, found.ca
+    return file.url, key or file.agent_key, file.ca
 
 
 _BOTH = "OBSERVATORY_URL and OBSERVATORY_KEY"
@@ -139,7 +140,7 @@ _BOTH = "OBSERVATORY_URL and OBSERVATORY_KEY"
 
 def _missing(path: Path, url: str | None, key: str | None) -> str:
     if url:
-        return f"No key for {_shown(url)}: set OBSERVATORY_KEY or pass key= (an agent key, `obs_…`)."
+        return f"No key for {_display(url)}: set OBSERVATORY_KEY or pass key= (an agent key, `obs_…`)."
     if key:
         return "A key but no gateway: set OBSERVATORY_URL or pass url= (for example http://127.0.0.1:4800)."
     if (path.parent / "credentials.json").exists():
@@ -153,10 +154,10 @@ def _missing(path: Path, url: str | None, key: str | None) -> str:
     )
 
 
-def _shown(url: str) -> str:
+def _display(url: str) -> str:
     try:
         return nats.address(url).shown if nats.is_nats(url) else url
-    except nats.BadAddress:
+    except nats.InvalidNatsAddress:
         return "that address"
 
 
@@ -165,12 +166,12 @@ def _checked(url: str) -> str:
         try:
             nats.address(url)
             nats_wire.check_installed()
-        except (nats.BadAddress, nats_wire.NoNats) as exc:
+        except (nats.InvalidNatsAddress, nats_wire.NatsUnavailable) as exc:
             raise NotConfigured(f"The gateway cannot be reached by NATS: {exc}.") from None
         return url.rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise NotConfigured(
-            f"{url!r} is not a gateway's address: it must look like http://127.0.0.1:4800 or nats://127.0.0.1:4222."
+            f"{url!r} is not a gateway address: it must look like http://127.0.0.1:4800 or nats://127.0.0.1:4222."
         )
     return url.rstrip("/")

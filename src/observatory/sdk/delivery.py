@@ -1,4 +1,4 @@
-"""How messages travel: bounds, patience, and time as the sender sees it (injected, so tests move it)."""
+"""Delivery settings: bounds, timeouts, backoff, and an injectable clock for tests."""
 
 import random
 import threading
@@ -8,11 +8,11 @@ from typing import NamedTuple, Protocol
 
 from observatory.sdk.client import Unsent
 
-SYSTEM_JITTER = random.SystemRandom().random  # never the agent's own `random`, which it may have seeded
+SYSTEM_JITTER = random.SystemRandom().random  # never the agent's `random`, which may be seeded
 
 
 class Delivery(NamedTuple):
-    """How messages travel. The defaults suit an agent; a test or a mesh may want others."""
+    """Delivery settings. The defaults suit an agent; tests and large meshes may use others."""
 
     max_queue: int = 10_000
     """Messages in memory; beyond it, or beyond `queue_bytes`, all of memory goes to the spool."""
@@ -25,11 +25,11 @@ class Delivery(NamedTuple):
     backoff_s: float = 0.25
     max_backoff_s: float = 30.0
     disk_retry_s: float = 1.0
-    """How often a disk that takes nothing is tried again."""
+    """How often a failing disk is retried."""
 
 
 class Clock(Protocol):
-    """Time as the sender sees it."""
+    """The sender's source of time."""
 
     def monotonic(self) -> float: ...
     def wait(self, changed: threading.Condition, timeout: float | None) -> None:
@@ -45,7 +45,7 @@ class SystemClock:
 
 
 def backoff_s(delivery: Delivery, failures: int, why: Unsent, jitter: Callable[[], float]) -> float:
-    """How long to leave the gateway alone: what it asked for and a little more, else longer each time."""
+    """How long to wait before the next request: a little more than `Retry-After`, else exponential."""
     if why.retry_after_s is not None:
         return why.retry_after_s * (1 + jitter() / 4)
     doubled = delivery.backoff_s * 2 ** min(failures - 1, 20)

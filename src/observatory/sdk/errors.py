@@ -1,5 +1,5 @@
-"""What the SDK raises. `step` itself raises only for people's orders (`Denied`, `Cancelled`), never for its
-telemetry; the rest comes from setting up and from asking for an answer."""
+"""Exceptions raised by the SDK. `step` raises only for people's orders (`Denied`, `Cancelled`), never because
+telemetry failed; the others come from configuration and from waiting for an answer."""
 
 from typing import TYPE_CHECKING
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 class NotConfigured(ObservatoryError):
-    """No gateway is known, or what is known of it cannot be used; the sentence says what to do."""
+    """No usable gateway URL, key or certificate was found; the message says what to do."""
 
 
 class NotSupported(ObservatoryError):
-    """A framework is missing, or lacks a hook its adapter needs; the sentence says which, and what to do."""
+    """A framework is missing, or lacks a hook its adapter needs; the message says which, and what to do."""
 
 
 class NotAnswered(ObservatoryError, TimeoutError):
-    """No verdict came in time. A message is not lost: it waits in memory or in the spool; of a thought
-    nothing is kept, and it may be thought again under its `record_id`."""
+    """No answer arrived in time. A message is not lost: it stays in memory or in the spool. A thought is not
+    stored; it can be recorded again with the same `record_id`."""
 
 
 class Lost(ObservatoryError):
@@ -28,7 +28,7 @@ class Lost(ObservatoryError):
 
 
 class Rejected(ObservatoryError):
-    """The gateway judged this one message and refused it; sending it again would change nothing."""
+    """The gateway rejected this message; sending it again would give the same result."""
 
     def __init__(self, answer: "Answer", step_id: str | None) -> None:
         self.answer = answer
@@ -53,10 +53,10 @@ class Rejected(ObservatoryError):
 
 
 class Denied(ObservatoryError):
-    """What was asked for was not allowed, so it must not be done.
+    """The action was not allowed and must not be performed.
 
-    `reason`: `rejected` or `expired` at the gate, the gateway's own word when it refused the message
-    (`policy_denied`, `budget_exceeded`, ...), or `no_verdict` when none could be had: a gate fails closed.
+    `reason`: `rejected` or `expired` at the gate, the gateway's reason code when it refused the message
+    (`policy_denied`, `budget_exceeded`, ...), or `no_verdict` when none arrived: a gate fails closed.
     """
 
     def __init__(
@@ -66,31 +66,31 @@ class Denied(ObservatoryError):
         self.note = note
         self.by = by
         self.step = step
-        told = f"denied: {reason}" + (f" by {by}" if by else "") + (f" ({note})" if note else "")
-        super().__init__(told)
+        message = f"denied: {reason}" + (f" by {by}" if by else "") + (f" ({note})" if note else "")
+        super().__init__(message)
 
 
 class Cancelled(ObservatoryError):
-    """A person ended this agent's work on the session; or the agent was closed while a step waited."""
+    """A person cancelled this agent's work in the session, or the agent was closed while a step waited."""
 
     def __init__(self, session_id: str | None, reason: str = "", by: str | None = None) -> None:
         self.session_id = session_id
         self.reason = reason
         self.by = by
-        told = f"session {session_id} was cancelled" + (f" by {by}" if by else "")
-        super().__init__(told + (f": {reason}" if reason else ""))
+        message = f"session {session_id} was cancelled" + (f" by {by}" if by else "")
+        super().__init__(message + (f": {reason}" if reason else ""))
 
 
 def describe(answer: "Answer") -> str:
-    """The refusal in one line: the reason, then what explains it."""
-    told = explain(answer)
+    """The refusal in one line: the reason, then the explanation."""
+    explanation = explain(answer)
     if answer.faults:
-        return f"{answer.reason} ({told})"
-    return ": ".join(part for part in (answer.reason, told) if part) or "no reason given"
+        return f"{answer.reason} ({explanation})"
+    return ": ".join(part for part in (answer.reason, explanation) if part) or "no reason given"
 
 
 def explain(answer: "Answer") -> str:
-    """Why: every fault as `path: problem`; else the cap or rule that refused it, and the gateway's words."""
+    """Every fault as `path: problem`; otherwise the cap or rule that refused it, and the gateway's detail."""
     if answer.faults:
         return "; ".join(f"{fault.path}: {fault.problem}" for fault in answer.faults)
     rule = answer.rule_id and f"rule {answer.rule_id}"

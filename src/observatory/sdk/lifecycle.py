@@ -1,8 +1,8 @@
-"""What happens to outboxes when the process forks or ends.
+"""Closes outboxes when the process ends and resets them when it forks.
 
-Law: at exit every outbox is closed (sent, or spooled); after `os.fork` the child has its own sender,
-queue and spool, and leaves those of its parent alone. Threads do not survive a fork, locks do, possibly
-held: so the child replaces them.
+Rule: at exit every outbox is closed (sent or spooled); after `os.fork` the child has its own sender, queue
+and spool and does not touch those of its parent. Threads do not survive a fork; locks do, possibly held, so
+the child replaces them.
 """
 
 import atexit
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 _open: "WeakSet[Outbox]" = WeakSet()
 
 
-def keep(outbox: "Outbox") -> None:
+def register(outbox: "Outbox") -> None:
     _open.add(outbox)
 
 
 def close_with_process(outbox: "Outbox") -> None:
-    """`multiprocessing` children that were forked end by `os._exit`, past `atexit`: use its own hook."""
+    """`multiprocessing` forked children end with `os._exit`, which skips `atexit`: use its own hook."""
     process = sys.modules.get("multiprocessing.process")
     if process is not None and process.parent_process() is not None:
         from multiprocessing.util import Finalize
@@ -37,7 +37,7 @@ def _close_all() -> None:
 
 def _after_fork() -> None:
     for outbox in list(_open):
-        outbox.start_afresh()
+        outbox.reset_after_fork()
 
 
 atexit.register(_close_all)

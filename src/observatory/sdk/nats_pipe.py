@@ -1,7 +1,7 @@
-"""An agent's end of a channel by NATS: frames in order, or the end of it.
+"""The agent's end of a channel over NATS: ordered frames until it ends.
 
-Law: as with a WebSocket, whoever reads gets whole frames until the channel ends; then it is opened again.
-A gateway that is gone is noticed by its silence, or at once when NATS says that nobody hears us there.
+Rule: as with a WebSocket, the reader gets whole frames until the channel ends; then it is reopened. A dead
+gateway is detected by its silence, or at once when NATS reports that there is no subscriber.
 """
 
 import asyncio
@@ -11,45 +11,53 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from observatory.protocol.nats_pipe import DEAD_S, PING_S, Broken, Intake, Op, Outlet, channel_secret
-from observatory.protocol.nats_wire import NoNats, Wire, failures, why
+from observatory.protocol.nats_connection import NatsConnection, NatsUnavailable, failures, reason_of
+from observatory.protocol.nats_frames import (
+    DEAD_S,
+    PING_S,
+    ChannelBroken,
+    FrameReceiver,
+    FrameSender,
+    Op,
+    channel_secret,
+)
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
     from nats.aio.subscription import Subscription
 
-WAITING = 4_096  # packets that were not looked at yet; one more is lost, which its successor shows
+WAITING = 4_096  # unread packets; one more is lost, which the next sequence number reveals
 FRAME_BYTES = 16 << 20
 
 
 class Closed(msgspec.Struct):
-    """What the gateway says when it ends a channel; codes as of a WebSocket."""
+    """The gateway's close message; codes as for a WebSocket."""
 
     code: int = 1000
     reason: str = ""
 
 
 class Pipe:
-    def __init__(self, wire: Wire, inbox: str) -> None:
+    def __init__(self, wire: NatsConnection, inbox: str) -> None:
         self._wire = wire
         self.inbox = inbox
-        self._saying = asyncio.Lock()
+        self._send_lock = asyncio.Lock()
         self._arrived: asyncio.Queue[Msg] = asyncio.Queue(WAITING)
         self._subscription: Subscription | None = None
-        self._there = ""
-        self._out: Outlet | None = None
-        self._in: Intake | None = None
+        self._remote_inbox = ""
+        self._out: FrameSender | None = None
+        self._in: FrameReceiver | None = None
         self.ended: Closed | None = None
 
     async def listen(self) -> None:
-        self._subscription = await self._wire.client.subscribe(self.inbox, cb=self._hear)
+        self._subscription = await self._wire.client.subscribe(self.inbox, cb=self._on_message)
 
     @contextlib.asynccontextmanager
-    async def opened(self, there: str, secret: bytes, signature: str) -> AsyncIterator[None]:
-        shared = channel_secret(secret, signature, there)
-        self._there = there
-        self._out = Outlet(shared, b"to gateway", self._wire.client.max_payload)
-        self._in = Intake(shared, b"to agent", FRAME_BYTES)
+    async def opened(self, remote_inbox: str, secret: bytes, signature: str) -> AsyncIterator[None]:
+        shared = channel_secret(secret, signature, remote_inbox)
+        self._remote_inbox = remote_inbox
+        self._out = FrameSender(shared, b"to gateway", self._wire.client.max_payload)
+        self._in = FrameReceiver(shared, b"to agent", FRAME_BYTES)
         living = asyncio.create_task(self._live())
         try:
             yield
@@ -57,8 +65,8 @@ class Pipe:
             living.cancel()
             await asyncio.wait([living])
             if self.ended is None:
-                with contextlib.suppress(NoNats):
-                    await self._say("close")
+                with contextlib.suppress(NatsUnavailable):
+                    await self._publish("close")
 
     async def close(self) -> None:
         if self._subscription is not None and not self._wire.client.is_closed:
@@ -66,26 +74,26 @@ class Pipe:
                 await self._subscription.unsubscribe()
 
     async def send(self, frame: bytes) -> None:
-        """NoNats when it cannot leave."""
-        await self._say("frame", frame)
+        """Raises NoNats when it cannot be sent."""
+        await self._publish("frame", frame)
 
     async def frames(self) -> AsyncIterator[bytes]:
-        """Until the gateway ends the channel (`ended` says why). NoNats when it broke."""
+        """Until the gateway closes the channel (`ended` holds the reason). Raises NoNats when it broke."""
         assert self._in is not None
         while True:
             message = await self._next()
             if (message.headers or {}).get("Status") == "503":
-                raise NoNats("the gateway is gone")
+                raise NatsUnavailable("the gateway has no subscriber on this channel")
             try:
-                found = self._in.take(message.headers, message.data)
-            except Broken as error:
-                raise NoNats(str(error)) from error
-            if found is None or found[0] == "ping":
+                packet = self._in.take(message.headers, message.data)
+            except ChannelBroken as error:
+                raise NatsUnavailable(str(error)) from error
+            if packet is None or packet[0] == "ping":
                 continue
-            if found[0] == "close":
-                self.ended = _closed(found[1])
+            if packet[0] == "close":
+                self.ended = _closed(packet[1])
                 return
-            yield found[1]
+            yield packet[1]
 
     async def _next(self) -> "Msg":
         if not self._arrived.empty():
@@ -99,30 +107,30 @@ class Pipe:
         finally:
             getting.cancel()
             closed.cancel()
-        raise NoNats(
-            "the connection to NATS broke" if self._wire.closed.is_set() else "the gateway is silent"
+        raise NatsUnavailable(
+            "the connection to NATS broke" if self._wire.closed.is_set() else "the gateway does not respond"
         )
 
-    async def _hear(self, message: "Msg") -> None:
+    async def _on_message(self, message: "Msg") -> None:
         with contextlib.suppress(asyncio.QueueFull):
             self._arrived.put_nowait(message)
 
     async def _live(self) -> None:
-        with contextlib.suppress(NoNats):  # whoever reads learns it too
+        with contextlib.suppress(NatsUnavailable):  # the reader gets the error too
             while True:
                 await asyncio.sleep(PING_S)
-                await self._say("ping")
+                await self._publish("ping")
 
-    async def _say(self, op: Op, body: bytes = b"") -> None:
-        """One frame after another: nothing may come between the parts of one."""
+    async def _publish(self, op: Op, body: bytes = b"") -> None:
+        """Send one frame at a time: the parts of a frame must not be interleaved."""
         assert self._out is not None
         try:
-            async with self._saying:
+            async with self._send_lock:
                 for packet in self._out.packets(op, body):
-                    reply = self.inbox if op == "ping" else ""  # told there when nobody hears us
-                    await self._wire.client.publish(self._there, packet.body, reply, packet.headers)
+                    reply = self.inbox if op == "ping" else ""  # NATS reports there that it has no subscriber
+                    await self._wire.client.publish(self._remote_inbox, packet.body, reply, packet.headers)
         except failures() as error:
-            raise NoNats(why(error)) from error
+            raise NatsUnavailable(reason_of(error)) from error
 
 
 def _closed(body: bytes) -> Closed:

@@ -1,9 +1,9 @@
-"""What people have ordered of one agent, as far as it knows: pauses, stops, cancellations, prompts, messages.
+"""The orders one agent has received: pauses, stops, cancellations, prompts, messages.
 
-Law: an item counts once, however often it is delivered. An order is acknowledged when it is in force here;
-a prompt or a message when the agent's own code has taken it, so a killed agent gets it again. Queues are
-bounded: what does not fit is neither taken nor acknowledged and comes again. No network here: the ear
-calls `take`, agents' threads wait on `changed`.
+Rule: an item counts once, however often it is delivered. An order is acknowledged when it is in force here; a
+prompt or a message when the agent's code has taken it, so a killed agent receives it again. Queues are
+bounded: an item that does not fit is neither accepted nor acknowledged and is delivered again. No network
+here: the receiver calls `take`, agents' threads wait on `changed`.
 """
 
 import logging
@@ -17,11 +17,11 @@ import msgspec
 from observatory.protocol.identity import canonical_id
 from observatory.sdk.errors import Cancelled
 from observatory.sdk.received import Prompt, Received, Verdict, action_of
-from observatory.sdk.waiting import Watched
+from observatory.sdk.waiting import Observable
 
 log = logging.getLogger("observatory.sdk")
-MOST_WAITING = 1000  # prompts, and messages, that nobody has fetched
-MOST_KNOWN = 10_000  # deliveries remembered so that a repeat counts once
+MAX_WAITING = 1000  # prompts, and messages, that the agent has not fetched
+MAX_KNOWN = 10_000  # delivery ids remembered so that a repeat counts once
 UNREADABLE = Verdict("rejected", note="the gateway's verdict could not be read")
 _Key = Hashable
 
@@ -38,8 +38,8 @@ def decision_key(decision_id: object) -> _Key:
     return "decision", decision_id
 
 
-class Standing(msgspec.Struct):
-    """The orders in force, as they are kept between two processes of one agent."""
+class OrderState(msgspec.Struct):
+    """The orders in force, as stored between two processes of one agent."""
 
     paused: list[str] = []
     paused_everywhere: bool = False
@@ -50,7 +50,7 @@ class Standing(msgspec.Struct):
     instructions: str | None = None
 
 
-class Orders(Watched):
+class Orders(Observable):
     def __init__(self, name: str, on_instruction: Callable[[str], None] | None = None) -> None:
         self.name = name
         self.entity_id: str | None = None
@@ -70,21 +70,21 @@ class Orders(Watched):
         self._prompts: deque[Prompt] = deque()
         self._messages: deque[Received] = deque()
         self._waiting: set[str] = set()
-        self._done: dict[_Key, None] = {}  # messages dealt with before they came
+        self._done: dict[_Key, None] = {}  # messages handled before they arrived
         self._known: dict[str, None] = {}
         self._acks: list[str] = []
 
-    def start_afresh(self) -> None:
-        """In a forked child: what waits was told to the parent; what is in force holds here too."""
+    def reset_after_fork(self) -> None:
+        """In a forked child: queued items belong to the parent; orders in force apply here too."""
         self._reset()
 
-    # What is in force, for an agent whose processes live for one call each.
+    # State in force, for an agent whose processes live for one call each.
 
-    def standing(self) -> "Standing":
+    def order_state(self) -> "OrderState":
         with self.changed:
-            ended = {session: [*told] for session, told in self._cancelled.items() if session is not None}
+            ended = {session: [*why] for session, why in self._cancelled.items() if session is not None}
             everywhere = self._cancelled.get(None)
-            return Standing(
+            return OrderState(
                 paused=[one for one in self._paused if one is not None],
                 paused_everywhere=None in self._paused,
                 cancelled=ended,
@@ -94,24 +94,24 @@ class Orders(Watched):
                 instructions=self.instructions,
             )
 
-    def go_on_from(self, standing: "Standing") -> None:
-        """Take over what another process of this agent has learned; what waits here stays."""
+    def restore(self, state: "OrderState") -> None:
+        """Take over the state stored by another process of this agent; queued items stay."""
         with self.changed:
-            self._paused = {*standing.paused}
-            if standing.paused_everywhere:
+            self._paused = {*state.paused}
+            if state.paused_everywhere:
                 self._paused.add(None)
-            self._cancelled = {one: (told[0] or "", told[1]) for one, told in standing.cancelled.items()}
-            if (told := standing.cancelled_everywhere) is not None:
-                self._cancelled[None] = told[0] or "", told[1]
-            self._stopped = standing.stopped
-            self._last = {**standing.last}
-            self.instructions = standing.instructions
+            self._cancelled = {one: (why[0] or "", why[1]) for one, why in state.cancelled.items()}
+            if (why := state.cancelled_everywhere) is not None:
+                self._cancelled[None] = why[0] or "", why[1]
+            self._stopped = state.stopped
+            self._last = {**state.last}
+            self.instructions = state.instructions
 
     # Waiting.
 
     @property
     def is_free(self) -> bool:
-        """No order is in force: nothing to look up for a step (read without the lock)."""
+        """No order is in force: a step has nothing to check (read without the lock)."""
         return not (self._paused or self._stopped or self._cancelled)
 
     def is_held(self, session_id: str) -> bool:
@@ -119,12 +119,12 @@ class Orders(Watched):
         return not self.closed and not self.is_cancelled(session_id) and self.is_in_force(session_id)
 
     def is_in_force(self, session_id: str) -> bool:
-        """Whether a pause or a stop holds there, whatever else does."""
+        """Whether a pause or a stop applies there, whatever else does."""
         return self._stopped or None in self._paused or canonical_id(session_id) in self._paused
 
     def refuse_cancelled(self, session_id: str, waited: bool = False) -> None:
-        if (told := self._cancellation(session_id)) is not None:
-            raise Cancelled(session_id, *told)
+        if (cancellation := self._cancellation(session_id)) is not None:
+            raise Cancelled(session_id, *cancellation)
         if waited and self.closed:
             raise Cancelled(session_id, "the agent was closed while the step waited")
 
@@ -138,7 +138,7 @@ class Orders(Watched):
         with self.changed:
             return self.changed.wait_for(done, timeout)
 
-    # What the agent asks.
+    # Called by the agent.
 
     def expect(self, key: _Key) -> None:
         with self.changed:
@@ -155,25 +155,25 @@ class Orders(Watched):
             self._expected.pop(key, None)
 
     def take_prompts(self, session_id: str | None = None) -> list[Prompt]:
-        """All that wait, or those of one session; they count as read now."""
+        """All waiting prompts, or those of one session; they count as read now."""
         with self.changed:
-            wanted = canonical_id(session_id) if session_id is not None else None
-            taken = [one for one in self._prompts if wanted is None or one.session_id in (wanted, None)]
+            session = canonical_id(session_id) if session_id is not None else None
+            taken = [one for one in self._prompts if session is None or one.session_id in (session, None)]
             if taken:
                 ids = {one.delivery_id for one in taken}
                 self._prompts = deque(one for one in self._prompts if one.delivery_id not in ids)
                 self._finish(*ids)
         return taken
 
-    def take_messages(self, most: int | None = None) -> list[Received]:
+    def take_messages(self, limit: int | None = None) -> list[Received]:
         with self.changed:
-            n = len(self._messages) if most is None else min(most, len(self._messages))
+            n = len(self._messages) if limit is None else min(limit, len(self._messages))
             taken = [self._messages.popleft() for _ in range(n)]
             self._finish(*(one.delivery_id for one in taken))
         return taken
 
     def next_message(self) -> Received | None:
-        """The oldest message, not yet acknowledged: `finish` says that it was dealt with."""
+        """The oldest message, not yet acknowledged: `finish` marks it as handled."""
         with self.changed:
             return self._messages.popleft() if self._messages else None
 
@@ -182,7 +182,7 @@ class Orders(Watched):
             self._finish(item.delivery_id)
 
     def settle_message(self, session_id: str | None, step_id: str | None) -> None:
-        """This message was dealt with in this process: it counts as read, now or when it comes."""
+        """This message was handled in this process: it counts as read, now or when it arrives."""
         key = message_key(session_id, step_id)
         with self.changed:
             for item in self._messages:
@@ -191,14 +191,14 @@ class Orders(Watched):
                     self._finish(item.delivery_id)
                     return
             self._done[key] = None
-            while len(self._done) > MOST_KNOWN:
+            while len(self._done) > MAX_KNOWN:
                 del self._done[next(iter(self._done))]
 
     @property
     def has_messages(self) -> bool:
         return bool(self._messages)
 
-    # What the ear brings.
+    # Called by the receiver.
 
     def hello(
         self,
@@ -208,7 +208,7 @@ class Orders(Watched):
         instructions: str | None = None,
         everywhere: bool = False,
     ) -> None:
-        """The gateway's own word on how things stand, at the start of a connection."""
+        """The gateway's state for this agent, sent at the start of a connection."""
         with self.changed:
             is_news = instructions not in (None, self.instructions)
             self.instructions = instructions or self.instructions
@@ -220,7 +220,7 @@ class Orders(Watched):
             self.connected = True
             self._notify()
         if instructions is not None and is_news:
-            self._tell(instructions)
+            self._notify_instruction(instructions)
 
     def set_connected(self, connected: bool) -> None:
         with self.changed:
@@ -233,18 +233,18 @@ class Orders(Watched):
             self._notify()
 
     def take(self, item: Received) -> bool:
-        """Obey or keep one item; False if it was known or there is no room."""
+        """Apply or queue one item; False if it is known already or the queue is full."""
         with self.changed:
             if item.delivery_id in self._waiting:
                 return False
-            if item.delivery_id in self._known:  # our acknowledgement was lost
+            if item.delivery_id in self._known:  # the acknowledgement was lost
                 self._acknowledge(item.delivery_id)
                 return False
             taken = self._apply(item)
             if taken:
                 self._notify()
         if taken and item.kind == "instruction":
-            self._tell(str(item.told("text") or ""))
+            self._notify_instruction(str(item.body_value("text") or ""))
         return taken
 
     def _apply(self, item: Received) -> bool:
@@ -253,43 +253,44 @@ class Orders(Watched):
             case "hold" | "resume":
                 if self._is_news(f"pause {session}", item):
                     (self._paused.add if item.kind == "hold" else self._paused.discard)(session)
-            case "stop" | "start":  # `start` comes only when no other switch stops the agent
+            case "stop" | "start":  # `start` is sent only when no other switch stops the agent
                 if self._is_news("stop", item):
                     self._stopped = item.kind == "stop"
             case "cancel":
-                self._cancelled[session] = str(item.told("reason") or ""), _text(item.told("by"))
+                self._cancelled[session] = str(item.body_value("reason") or ""), _text(item.body_value("by"))
             case "instruction":
                 if self._is_news("instruction", item):
-                    self.instructions = _text(item.told("text"))
+                    self.instructions = _text(item.body_value("text"))
             case "inject":
                 return self._keep_prompt(item, session)
             case _:
-                return self._keep_or_hand_over(item)
+                return self._queue_or_hand_over(item)
         self._finish(item.delivery_id)
         return True
 
     def _is_news(self, what: str, item: Received) -> bool:
-        """False for an order that a later one has overtaken: it was delivered again."""
+        """False for a redelivered order that a later one has replaced."""
         if item.sequence_number < self._last.get(what, 0):
             return False
         self._last[what] = item.sequence_number
         return True
 
     def _keep_prompt(self, item: Received, session: str | None) -> bool:
-        if len(self._prompts) >= MOST_WAITING:
+        if len(self._prompts) >= MAX_WAITING:
             return False
-        text, by = str(item.told("prompt") or ""), _text(item.told("by"))
+        text, by = str(item.body_value("prompt") or ""), _text(item.body_value("by"))
         self._prompts.append(Prompt(text, by, session, item.delivery_id))
         self._waiting.add(item.delivery_id)
         return True
 
-    def _keep_or_hand_over(self, item: Received) -> bool:
-        """To whoever waits for it, else among the messages: so a verdict outlives the agent that asked."""
+    def _queue_or_hand_over(self, item: Received) -> bool:
+        """To the caller waiting for it, else to the message queue: a verdict outlives the agent that
+        asked."""
         key = None
         if item.kind == "verdict":
-            key = verdict_key(item.session_id, _text(item.told("step_id")))
+            key = verdict_key(item.session_id, _text(item.body_value("step_id")))
         elif item.kind == "decision":
-            key = decision_key(item.told("decision_id"))
+            key = decision_key(item.body_value("decision_id"))
         if key is not None and key in self._expected:
             self._expected[key] = item
             self._finish(item.delivery_id)
@@ -298,24 +299,24 @@ class Orders(Watched):
             del self._done[done]
             self._finish(item.delivery_id)
             return True
-        if len(self._messages) >= MOST_WAITING:
+        if len(self._messages) >= MAX_WAITING:
             return False
         self._messages.append(item)
         self._waiting.add(item.delivery_id)
         return True
 
-    def _tell(self, instructions: str) -> None:
-        """The agent's own code, on a thread of its own: it must not keep anybody from hearing."""
+    def _notify_instruction(self, instructions: str) -> None:
+        """Call the agent's listener on a separate thread: it must not block the receiver."""
         if (listener := self._on_instruction) is None:
             return
 
-        def tell() -> None:
+        def notify() -> None:
             try:
                 listener(instructions)
             except Exception:
                 log.exception("%s: on_instruction failed", self.name)
 
-        threading.Thread(target=tell, daemon=True).start()
+        threading.Thread(target=notify, daemon=True).start()
 
     # Acknowledging.
 
@@ -324,7 +325,7 @@ class Orders(Watched):
             self._waiting.discard(one)
             self._known[one] = None
             self._acknowledge(one)
-        while len(self._known) > MOST_KNOWN:
+        while len(self._known) > MAX_KNOWN:
             del self._known[next(iter(self._known))]
 
     def _acknowledge(self, delivery_id: str) -> None:
@@ -338,12 +339,12 @@ class Orders(Watched):
         return acks
 
     def give_back_acks(self, acks: list[str]) -> None:
-        """They could not be sent: they go first next time."""
+        """They could not be sent: send them first next time."""
         with self.changed:
             self._acks[:0] = acks
 
     def close(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiters."""
         with self.changed:
             self.closed, self.connected = True, False
             self._notify()
@@ -355,15 +356,15 @@ def _key_of(item: Received) -> _Key:
 
 
 def verdict_of(item: Received, tool_call: str | None = None, tool_input: Any = None) -> Verdict:
-    """The person's word on what was asked with `tool_call` and `tool_input`."""
+    """The person's verdict on a request with `tool_call` and `tool_input`."""
     try:
         verdict = msgspec.convert(item.body, Verdict)
         if verdict.content is not None:
             tool_call, tool_input = action_of(verdict.content)
-    except msgspec.ValidationError:  # a word we do not know allows nothing
+    except msgspec.ValidationError:  # an unknown verdict allows nothing
         return UNREADABLE
     if verdict.verdict == "not_required" or (verdict.verdict == "edited" and verdict.content is None):
-        return UNREADABLE  # no person says the first; the second does not say what was approved
+        return UNREADABLE  # a person never sends the first; the second lacks what was approved
     if not verdict.approved:
         tool_call = tool_input = None
     return msgspec.structs.replace(verdict, tool_call=tool_call, tool_input=tool_input)

@@ -1,8 +1,8 @@
-"""The way out: one sender thread that carries a backlog to the gateway.
+"""`Outbox`: one sender thread that delivers a backlog of messages to the gateway.
 
-Law: `put` never waits for the network or for a flush to disk; lines leave in the order they came; what
-the gateway judged is never sent again, what it did not judge is never dropped. All state is guarded by
-`changed`; requests and fsync happen outside it.
+Rule: `put` never waits for the network or for a flush to disk; lines are sent in order; a line the gateway
+has answered is never sent again, an unanswered line is never dropped. All state is guarded by `changed`;
+requests and fsync happen outside it.
 """
 
 import logging
@@ -16,41 +16,41 @@ from weakref import WeakSet
 
 from observatory.sdk import lifecycle
 from observatory.sdk.answers import Answer
-from observatory.sdk.backlog import Backlog, Batch
-from observatory.sdk.client import THREAD_PREFIX, Answered, Gateway, Unsent
-from observatory.sdk.credentials import Door
+from observatory.sdk.backlog import SendBacklog, SendBatch
+from observatory.sdk.client import THREAD_PREFIX, Answered, HttpGateway, Unsent
+from observatory.sdk.credentials import GatewayCredentials
 from observatory.sdk.delivery import SYSTEM_JITTER, Clock, Delivery, SystemClock, backoff_s
-from observatory.sdk.ear import Ear, close_all
 from observatory.sdk.errors import Rejected
-from observatory.sdk.refusals import Refusals
+from observatory.sdk.receiver import Receiver, close_all
+from observatory.sdk.refusals import RefusalLog
 from observatory.sdk.step import Step
-from observatory.sdk.waiting import Watched
+from observatory.sdk.waiting import Observable
 
 log = logging.getLogger("observatory.sdk")
 
 
-class Way(Protocol):
-    """How a batch gets to the gateway, and its answers back."""
+class GatewayTransport(Protocol):
+    """Sends a batch to the gateway and returns its answers."""
 
     def send(self, lines: Sequence[bytes]) -> Answered | Unsent: ...
     def close(self) -> None: ...
 
 
-def _gateway(door: Door, timeout_s: float) -> Way:
-    if door.is_nats:
+def _gateway(credentials: GatewayCredentials, timeout_s: float) -> GatewayTransport:
+    if credentials.is_nats:
         from observatory.sdk.nats_gateway import NatsGateway
 
-        return NatsGateway(door, timeout_s)
-    return Gateway(door.url, door.key, timeout_s, door.trust)
+        return NatsGateway(credentials, timeout_s)
+    return HttpGateway(credentials.url, credentials.key, timeout_s, credentials.trust)
 
 
-class Outbox(Watched):
-    """Carries the lines of one agent (or of several in one process) to the gateway."""
+class Outbox(Observable):
+    """Delivers the lines of one agent (or of several in one process) to the gateway."""
 
     def __init__(
         self,
         name: str,
-        door: Door,
+        credentials: GatewayCredentials,
         delivery: Delivery | None = None,
         *,
         on_reject: Callable[[Rejected], None] | None = None,
@@ -58,7 +58,7 @@ class Outbox(Watched):
         jitter: Callable[[], float] = SYSTEM_JITTER,
     ) -> None:
         self.name = name
-        self.door = door
+        self.credentials = credentials
         self.rejections: deque[Rejected] = deque(maxlen=1000)
         self.closed = False
         self._on_reject = on_reject
@@ -66,30 +66,32 @@ class Outbox(Watched):
         self._clock = clock or SystemClock()
         self._jitter = jitter
         self._adopting = True
-        self.ears: WeakSet[Ear] = WeakSet()  # who listens beside it: they close and fork with it
+        self.receivers: WeakSet[Receiver] = (
+            WeakSet()
+        )  # of the agents that use it: they close and fork with it
         self._reset()
-        lifecycle.keep(self)
+        lifecycle.register(self)
         with self.changed:
             self._start()
 
     def _reset(self) -> None:
-        super().__init__()  # a lock of its own too: after a fork the old one may be held for ever
-        self._backlog = Backlog(self.name, self.door, self.delivery)
+        super().__init__()  # a new lock too: after a fork the old one may be held for ever
+        self._backlog = SendBacklog(self.name, self.credentials, self.delivery)
         self._batch_lines = self.delivery.batch_lines
         self._queued_at = self._not_before = self._disk_retry_at = 0.0
         self._away = self._closing = self._patient = False
-        self._urgent = 0  # flushes waiting: no lingering
+        self._urgent = 0  # waiting flushes: no lingering
         self._failures = 0
-        self.barred = False  # the gateway answers, but does not take our key
+        self.key_refused = False  # the gateway answers but refuses the key
         self._complaint = ""
-        self._refusals = Refusals(self.name)
+        self._refusals = RefusalLog(self.name)
         self._thread: threading.Thread | None = None
 
-    # The agent's side.
+    # Called by the agent.
 
     @property
     def lost(self) -> int:
-        """Lines given up because memory and spool were both full."""
+        """Lines dropped because memory and spool were both full."""
         return self._backlog.lost
 
     @property
@@ -99,16 +101,16 @@ class Outbox(Watched):
 
     @property
     def failures(self) -> int:
-        """How often in a row nothing could be sent; 0 when the last try went well."""
+        """Consecutive send failures; 0 when the last attempt succeeded."""
         return self._failures
 
     def put(self, line: bytes, step: Step) -> None:
-        """Take one line. Returns at once, whatever the gateway does."""
+        """Queue one line. Returns at once, whatever the gateway does."""
         with self.changed:
             if not self._backlog.put(line, step):
                 return
             waiting = len(self._backlog.queue)
-            if self.closed:  # said while the process ends: straight to disk, sent at the next start
+            if self.closed:  # added while the process ends: directly to disk, sent at the next start
                 self._backlog.release()
                 self._backlog.give_up_memory()
             elif self._thread is None:
@@ -120,8 +122,8 @@ class Outbox(Watched):
                 self.changed.notify_all()
 
     def hurry(self) -> None:
-        """What is queued leaves now, without lingering; an absent gateway is tried again, but one that
-        asked for patience gets it."""
+        """Send the queue now, without lingering, and retry an unreachable gateway; a `Retry-After` is still
+        respected."""
         with self.changed:
             self._queued_at = -math.inf
             if not self._patient:
@@ -129,7 +131,7 @@ class Outbox(Watched):
             self.changed.notify_all()
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all that was put before is answered; False if that takes longer than `timeout`."""
+        """Wait until all lines queued before are answered; False if that takes longer than `timeout`."""
         with self.changed:
             backlog, target = self._backlog, self._backlog.taken_n
             self._urgent += 1
@@ -145,14 +147,14 @@ class Outbox(Watched):
                 self._urgent -= 1
 
     def wait_for(self, done: Callable[[], bool], timeout: float | None) -> bool:
-        """Wait until `done` or closed; says whether it is done."""
+        """Wait until `done` or closed; returns whether it is done."""
         with self.changed:
             self.changed.wait_for(lambda: done() or self.closed, timeout)
             return done()
 
     def close(self, timeout: float | None = None) -> bool:
-        """Send what can be sent in `timeout`, put the rest on disk; True if nothing is left."""
-        close_all(list(self.ears))
+        """Send what can be sent within `timeout`, write the rest to disk; True if nothing is left."""
+        close_all(list(self.receivers))
         with self.changed:
             thread, self._closing = self._thread, True
             self.changed.notify_all()
@@ -161,26 +163,26 @@ class Outbox(Watched):
         with self.changed:
             if self.closed:
                 return self._backlog.settled_n >= self._backlog.taken_n
-            # Leftovers being found just now are locked by us: the next start must be able to find them.
+            # Leftovers being adopted right now are locked: the next start must be able to find them.
             self.changed.wait_for(lambda: not self._adopting, self.delivery.close_timeout_s)
             self.closed = True
             left = self._backlog.release()
             lost = self._backlog.give_up_memory()
             self._notify()
-        self._refusals.tell_rest(self._clock.monotonic())
+        self._refusals.log_rest(self._clock.monotonic())
         if left:
-            log.warning("%s: %s; they are sent at its next start", self.name, left)
+            log.warning("%s: %s; they will be sent at its next start", self.name, left)
         return not left and not lost
 
-    def start_afresh(self) -> None:
-        """In a forked child: what was queued and its files are the parent's to send; ours start empty."""
-        for ear in list(self.ears):
-            ear.start_afresh()
+    def reset_after_fork(self) -> None:
+        """In a forked child: queue and files belong to the parent; the child starts empty."""
+        for receiver in list(self.receivers):
+            receiver.reset_after_fork()
         self._backlog.forget()
         self._adopting = False
         self._reset()
 
-    # The sender's side.
+    # Sender thread.
 
     def _start(self) -> None:
         self._queued_at = self._clock.monotonic()
@@ -194,21 +196,21 @@ class Outbox(Watched):
             with self.changed:
                 self._backlog.adopt(leftovers)
                 self._adopting = False
-                if self.closed:  # before we had found them: let go again
+                if self.closed:  # closed before they were found: release them
                     self._backlog.release()
                 self.changed.notify_all()
-        gateway = _gateway(self.door, self.delivery.timeout_s)
+        gateway = _gateway(self.credentials, self.delivery.timeout_s)
         while True:
             try:
                 if not self._turn(gateway):
                     break
-            except Exception as exc:  # the runner: log, wait, go on; the lines are still ours
-                log.exception("%s: the sender failed and goes on", self.name)
+            except Exception as exc:  # the loop: log, wait, continue; no line is lost
+                log.exception("%s: the sender failed; retrying", self.name)
                 self._put_off(Unsent(type(exc).__name__))
         gateway.close()
 
-    def _turn(self, gateway: Way) -> bool:
-        """Wait for work, do one piece of it; False when it is time to stop."""
+    def _turn(self, gateway: GatewayTransport) -> bool:
+        """Wait for work and do one piece of it; False when it is time to stop."""
         backlog = self._backlog
         with self.changed:
             while (pause := self._pause_s()) != 0:
@@ -231,10 +233,10 @@ class Outbox(Watched):
                 unsynced.sync()
             except OSError as exc:
                 with self.changed:
-                    if not self.closed:  # else `close` has synced and released it meanwhile
+                    if not self.closed:  # else `close` has synced and released it
                         backlog.not_synced(unsynced, exc)
         if batch is not None:
-            self._judge(batch, gateway.send(batch.lines))
+            self._handle(batch, gateway.send(batch.lines))
         return True
 
     def _is_over(self) -> bool:
@@ -245,7 +247,7 @@ class Outbox(Watched):
         return max(self._not_before - self._clock.monotonic(), 0.0)
 
     def _pause_s(self) -> float | None:
-        """How long to wait before the next piece of work; 0 is now, None until something changes."""
+        """How long to wait before the next piece of work; 0: now, None: until something changes."""
         waiting, lingering = len(self._backlog.queue), 0.0
         if 0 < waiting < self.delivery.batch_lines and not (self._urgent or self._closing):
             since = self._clock.monotonic() - self._queued_at
@@ -258,13 +260,15 @@ class Outbox(Watched):
             return 0.0
         return lingering if waiting else None
 
-    def _judge(self, batch: Batch, outcome: Answered | Unsent) -> None:
+    def _handle(self, batch: SendBatch, outcome: Answered | Unsent) -> None:
         match outcome:
             case Answered(answers):
                 self._settle(batch, answers[: len(batch.lines)])
             case Unsent(refused=code) if code and len(batch.lines) == 1:
-                self._settle(batch, [Answer(code, reason="the gateway refused the request that held it")])
-            case Unsent(refused=code) if code:  # one of them is to blame: smaller batches show which
+                self._settle(
+                    batch, [Answer(code, reason="the gateway refused the request that contained it")]
+                )
+            case Unsent(refused=code) if code:  # one line is the cause: smaller batches find it
                 with self.changed:
                     self._batch_lines = max(len(batch.lines) // 2, 1)
                     if not self.closed:
@@ -272,7 +276,7 @@ class Outbox(Watched):
             case _:
                 self._put_off(outcome)
 
-    def _settle(self, batch: Batch, answers: list[Answer]) -> None:
+    def _settle(self, batch: SendBatch, answers: list[Answer]) -> None:
         final = list(takewhile(lambda answer: answer.is_final, answers))
         pairs = list(zip(final, batch.steps, strict=False))
         refused = [Rejected(a, step.step_id if step else a.step_id) for a, step in pairs if not a.accepted]
@@ -283,26 +287,27 @@ class Outbox(Watched):
             for answer, step in pairs:
                 if step is not None:
                     step.settle(answer)
-            if self.closed:  # it took longer than `close` would wait; the lines are on disk already
+            if self.closed:  # slower than `close` waits; the lines are on disk already
                 return
             self._backlog.take_back(len(final))
             self._backlog.recovered()
             if final:
                 self._failures, self._away, self._complaint = 0, False, ""
-                self.barred = False
+                self.key_refused = False
             self._batch_lines = min(self._batch_lines * 2, self.delivery.batch_lines)
             self._notify()
-        self._tell(refused)
+        self._notify_rejections(refused)
         if len(final) < len(batch.lines):
             self._put_off(Unsent("the gateway could not take every line"))
 
     def _put_off(self, why: Unsent) -> None:
-        """Nothing was taken: say so once, wait longer each time, and unless it is only busy, spool."""
+        """Nothing was accepted: log it once, wait longer each time and, unless the gateway is only busy,
+        spool."""
         with self.changed:
             if self.closed:
                 return
             self._failures += 1
-            self.barred = why.barred
+            self.key_refused = why.key_refused
             self._patient = why.retry_after_s is not None
             self._not_before = self._clock.monotonic() + backoff_s(
                 self.delivery, self._failures, why, self._jitter
@@ -315,13 +320,13 @@ class Outbox(Watched):
         if why.reason != self._complaint:
             self._complaint = why.reason
             level = logging.ERROR if why.needs_a_person else logging.WARNING
-            log.log(level, "%s: %s; messages are kept and sent later", self.name, why.reason)
+            log.log(level, "%s: %s; messages are stored and sent later", self.name, why.reason)
 
-    def _tell(self, refused: list[Rejected]) -> None:
+    def _notify_rejections(self, refused: list[Rejected]) -> None:
         if self._on_reject is None:
             return
         for rejected in refused:
             try:
                 self._on_reject(rejected)
-            except Exception:  # the agent's own code on our thread: its failure must not stop delivery
+            except Exception:  # user code on this thread: its failure must not stop delivery
                 log.exception("%s: on_reject failed", self.name)

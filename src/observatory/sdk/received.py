@@ -1,7 +1,7 @@
-"""What reaches an agent: the items of its inbox, and the words made of them.
+"""Types of what an agent receives: inbox items, prompts, verdicts, decisions, handoffs.
 
-Law: the wire form is read as it is, unknown members and kinds are kept; a received item knows from where
-the work goes on (`handoff`), so a reply's parent is what triggered it (R504).
+Rule: the wire form is read unchanged; unknown members and kinds are kept. A received item carries the point
+from which work continues (`handoff`), so a reply's parent is the step that triggered it (R504).
 """
 
 from typing import Any, Literal, TypedDict
@@ -12,24 +12,24 @@ from observatory.protocol.identity import canonical_id
 from observatory.protocol.otel import parse_traceparent, trace_id_of_session
 from observatory.protocol.steps import step_name
 
-Word = Literal["approved", "edited", "rejected", "expired", "not_required"]
+VerdictWord = Literal["approved", "edited", "rejected", "expired", "not_required"]
 
 
 class Handoff(TypedDict):
-    """A line's end as plain JSON, to be sent along with the work."""
+    """The tip of a branch as plain JSON, to be sent along with the work."""
 
     trace_id: str
     session_id: str
     parent_step_ids: list[str]
 
 
-class Sender(msgspec.Struct, frozen=True):
+class MessageSender(msgspec.Struct, frozen=True):
     agent_id: str | None = None
     entity_id: str | None = None
 
 
 class Received(msgspec.Struct, frozen=True):
-    """One item of the inbox. `message` is what was delivered to the agent, `body` what an order says."""
+    """One item of the inbox. `message` is the delivered message, `body` the content of an order."""
 
     delivery_id: str
     kind: str
@@ -40,41 +40,41 @@ class Received(msgspec.Struct, frozen=True):
     tracestate: str | None = None
     message_id: str | None = None
     message_type: str | None = None
-    sender: Sender | None = None
+    sender: MessageSender | None = None
     message: dict[str, Any] | None = None
     body: dict[str, Any] | None = None
 
-    def told(self, name: str) -> Any:
-        """A member of `body`; None when it is not there."""
+    def body_value(self, name: str) -> Any:
+        """A member of `body`; None when it is missing."""
         return (self.body or {}).get(name)
 
     @property
     def text(self) -> str | None:
-        """What it says in words: a text's content, a title, a step's intent; None if it has none."""
+        """Its text: a text's content, a title, or a step's intent; None if it has none."""
         message = self.message or {}
         payload, cognition = message.get("payload") or {}, message.get("cognition") or {}
-        found = payload.get("content") or payload.get("title") or cognition.get("intent")
-        return found if isinstance(found, str) else None
+        text = payload.get("content") or payload.get("title") or cognition.get("intent")
+        return text if isinstance(text, str) else None
 
     @property
     def intent(self) -> str | None:
-        """What the house wants, of a message of its own: a job's intent, a webhook's; `reminder`."""
-        found = ((self.message or {}).get("metadata") or {}).get("intent")
-        return found if isinstance(found, str) else None
+        """The intent of a message sent by the gateway itself: a job's, a webhook's, or `reminder`."""
+        intent = ((self.message or {}).get("metadata") or {}).get("intent")
+        return intent if isinstance(intent, str) else None
 
     @property
     def payload(self) -> Any:
-        """What a job, a webhook or a reminder carries; None if it carries nothing."""
+        """The payload of a job, a webhook or a reminder; None if it has none."""
         return ((self.message or {}).get("metadata") or {}).get("payload")
 
     @property
     def is_reminder(self) -> bool:
-        """Whether the agent itself had asked for it, by `remind`."""
+        """Whether the agent requested it with `remind`."""
         sender = ((self.message or {}).get("sender") or {}).get("entity_id")
         return self.intent == "reminder" and sender == "sys_scheduler"
 
     def handoff(self) -> Handoff | None:
-        """Where the work goes on; None for what belongs to no session."""
+        """The point from which work continues; None for an item without a session."""
         if self.session_id is None:
             return None
         context = parse_traceparent(self.traceparent) if self.traceparent else None
@@ -88,7 +88,7 @@ class Received(msgspec.Struct, frozen=True):
 
 
 def _step_of(item: Received) -> str | None:
-    """The name of the step that triggered this: an envelope's is its message id."""
+    """The name of the step that triggered this item; for an envelope, its message id."""
     message = item.message or {}
     if "message_type" in message:
         return str(message.get("message_id") or item.message_id)
@@ -98,7 +98,7 @@ def _step_of(item: Received) -> str | None:
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """What a person put into the agent's next context."""
+    """Text a person injected into the agent's next context."""
 
     text: str
     by: str | None = None
@@ -110,13 +110,13 @@ class Prompt(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """A person's word at a gate, or `not_required`. `content` is the whole message as edited, or None.
+    """A person's verdict at a gate, or `not_required`. `content` is the whole message as edited, or None.
 
-    `tool_call` and `tool_input` are what was approved: as edited, else as asked; None if it was not.
-    Without `gated` nobody judged it: a pause or a stop that had held it was ended.
+    `tool_call` and `tool_input` are what was approved, including edits; None if it was not approved.
+    `gated` is False when no person judged it: a pause or a stop that held it ended.
     """
 
-    verdict: Word
+    verdict: VerdictWord
     by: str | None = None
     note: str | None = None
     content: dict[str, Any] | None = None
@@ -137,13 +137,13 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def action_of(content: dict[str, Any]) -> tuple[str | None, Any]:
-    """Tool and input a message says, the input decoded."""
+    """The tool and the decoded input of a message."""
     action = msgspec.convert(content.get("action") or {}, dict[str, Any])
     return msgspec.convert(action.get("tool_call"), str | None), decoded(action.get("tool_input"))
 
 
 def decoded(value: Any) -> Any:
-    """A tool's input as data: it travels as JSON in a string. What is not JSON stays as it is."""
+    """A tool's input as data: it is sent as JSON in a string. Text that is not JSON stays unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -153,7 +153,7 @@ def decoded(value: Any) -> Any:
 
 
 class Decision(str):
-    """The option that was chosen: it *is* the option's id, and knows which decision it answers."""
+    """The chosen option: a string with the option's id, plus the decision it answers."""
 
     decision_id: str
     note: str | None

@@ -1,8 +1,8 @@
-"""How often a refusal is told to the log: the first in full, its repeats as a count.
+"""Logs refusals: the first in full, repeats as a count.
 
-Law: an agent at a cap or before a deny rule is refused at every step; its log says so once, then at every
+Rule: an agent at a cap or blocked by a deny rule is refused at every step; it is logged once, then at every
 100th or once a minute, whichever comes first, and at the end. Two refusals are the same when the same rule,
-cap or faults refused them, whatever the figures in their sentences.
+cap or faults refused them, whatever figures their messages contain.
 """
 
 import logging
@@ -14,11 +14,11 @@ from observatory.sdk.errors import Rejected
 log = logging.getLogger("observatory.sdk")
 EVERY_N: Final = 100
 EVERY_S: Final = 60.0
-MOST_KINDS: Final = 100  # remembered; one that was forgotten is told in full again
+MAX_KINDS: Final = 100  # remembered; a forgotten one is logged in full again
 
 
-class Refusals:
-    """Of one outbox; used by its sender, and once more when it closes."""
+class RefusalLog:
+    """Belongs to one outbox; used by its sender thread and once more on close."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -29,31 +29,31 @@ class Refusals:
         if kind is None:
             log.warning("%s: %s", self._name, rejected)
             self._kinds[key] = _Kind(rejected, now)
-            if len(self._kinds) > MOST_KINDS:
-                self._tell(self._kinds.pop(next(iter(self._kinds))), now)
+            if len(self._kinds) > MAX_KINDS:
+                self._log_repeats(self._kinds.pop(next(iter(self._kinds))), now)
             return
-        kind.latest, kind.untold = rejected, kind.untold + 1
-        if kind.untold >= EVERY_N or now - kind.told_at >= EVERY_S:
-            self._tell(kind, now)
+        kind.latest, kind.unlogged = rejected, kind.unlogged + 1
+        if kind.unlogged >= EVERY_N or now - kind.logged_at >= EVERY_S:
+            self._log_repeats(kind, now)
 
-    def tell_rest(self, now: float) -> None:
-        """What was counted and not yet told."""
+    def log_rest(self, now: float) -> None:
+        """Log what was counted but not logged yet."""
         for kind in list(self._kinds.values()):
-            self._tell(kind, now)
+            self._log_repeats(kind, now)
 
-    def _tell(self, kind: "_Kind", now: float) -> None:
-        if kind.untold:
-            log.warning("%s: %d more like it, the latest: %s", self._name, kind.untold, kind.latest)
-        kind.untold, kind.told_at = 0, now
+    def _log_repeats(self, kind: "_Kind", now: float) -> None:
+        if kind.unlogged:
+            log.warning("%s: %d more like it, the latest: %s", self._name, kind.unlogged, kind.latest)
+        kind.unlogged, kind.logged_at = 0, now
 
 
 class _Kind:
-    __slots__ = ("latest", "told_at", "untold")
+    __slots__ = ("latest", "logged_at", "unlogged")
 
     def __init__(self, rejected: Rejected, now: float) -> None:
         self.latest = rejected
-        self.told_at = now
-        self.untold = 0
+        self.logged_at = now
+        self.unlogged = 0
 
 
 def _key(rejected: Rejected) -> Hashable:

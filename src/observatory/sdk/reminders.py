@@ -1,7 +1,7 @@
-"""Asking to be spoken to later: `agent.remind(in_s=3600, payload={"check": "the deploy"})`.
+"""Reminders an agent requests for itself: `agent.remind(in_s=3600, payload={"check": "the deploy"})`.
 
-Law: it is a step like any other, with the tool call the gateway knows; it makes the job when the step is
-forwarded. It comes back as a message in the same session: `message.is_reminder`, `message.payload`.
+Rule: it is an ordinary step with a tool call the gateway knows; the gateway creates the job when the step is
+forwarded. The reminder arrives as a message in the same session: `message.is_reminder`, `message.payload`.
 """
 
 from datetime import datetime
@@ -14,12 +14,12 @@ INTENT = "Be reminded later"
 
 
 def fields(in_s: float | None, at: datetime | str | None, payload: Any) -> StepFields:
-    """What the step says. A time without a zone is this machine's own."""
+    """The fields of the step. A time without a zone is in this machine's zone."""
     if (in_s is None) == (at is None):
         raise TypeError("remind() takes either in_s (seconds from now) or at (a time)")
-    asked: dict[str, Any] = {"payload": payload}
+    request: dict[str, Any] = {"payload": payload}
     if in_s is not None:
-        asked["delay_ms"] = round(in_s * 1_000)
+        request["delay_ms"] = round(in_s * 1_000)
     else:
-        asked["at"] = at.astimezone().isoformat() if isinstance(at, datetime) else at
-    return {"tool_call": TOOL, "tool_input": written_input(asked)}
+        request["at"] = at.astimezone().isoformat() if isinstance(at, datetime) else at
+    return {"tool_call": TOOL, "tool_input": written_input(request)}

@@ -1,10 +1,10 @@
-"""Sessions: who said what after what.
+"""Sessions: which agent recorded which step, and what each step follows from.
 
-Law: every step names its parents. A session keeps the tip of its line of thought and moves it with each
-step; `fork` starts a second line from the same point, `join` brings lines together, `handoff` carries a
-line to another agent or process. Inside `with session:` the session is the context's own (contextvars),
-so `agent.step` of *any* agent called there goes on that line: what one agent does in another's call is
-a child of that call.
+Rule: every step names its parents. A session keeps the tip of its branch and moves it with each step; `fork`
+starts a second branch from the same point, `join` merges branches, `handoff` passes a branch to another agent
+or process. Inside `with session:` the session is the current context's (contextvars), so `agent.step` of
+*any* agent called there is recorded on that branch: what one agent does in another's call is a child of that
+call.
 """
 
 import math
@@ -20,33 +20,33 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from observatory.sdk import gate, reminders
 from observatory.sdk.approval import Approval
 from observatory.sdk.errors import Denied
-from observatory.sdk.gate import Said
+from observatory.sdk.gate import StepRequest
 from observatory.sdk.received import Handoff, Prompt, Received
 from observatory.sdk.step import Step, StepFields, new_id, write_log
 from observatory.sdk.waiting import Waits, run
 
 if TYPE_CHECKING:
-    from observatory.sdk.speaker import Speaker
+    from observatory.sdk.sender import Sender
 
 
 class _Shared:
-    """What all lines of one session have in common in this process."""
+    """State shared by all branches of one session in this process."""
 
     def __init__(self, trace_id: str, session_id: str) -> None:
         self.lock = threading.Lock()
         self.trace_id = trace_id
         self.session_id = session_id
-        self.costs: dict[str, float] = {}  # by agent: a cumulative figure is one agent's own
+        self.costs: dict[str, float] = {}  # by agent: cumulative cost is per agent
 
 
-class Line:
-    """One line of thought in a session. `Session` and `AsyncSession` give it its words."""
+class SessionBranch:
+    """One branch of a session. `Session` and `AsyncSession` add the methods that record steps."""
 
-    def __init__(self, speaker: "Speaker", shared: _Shared, tips: tuple[str, ...] = ()) -> None:
-        self._speaker = speaker
+    def __init__(self, sender: "Sender", shared: _Shared, tips: tuple[str, ...] = ()) -> None:
+        self._sender = sender
         self._shared = shared
         self._origin = self._tips = tips
-        self._tokens: list[Token[Line | None]] = []
+        self._tokens: list[Token[SessionBranch | None]] = []
 
     @property
     def session_id(self) -> str:
@@ -62,68 +62,68 @@ class Line:
         return self._tips
 
     def fork(self) -> Self:
-        """A second line from here; its first step has the same parent as this line's next one."""
-        return type(self)(self._speaker, self._shared, self._tips)
+        """A second branch from here; its first step has the same parent as this branch's next one."""
+        return type(self)(self._sender, self._shared, self._tips)
 
     def at(self, *tips: str) -> Self:
-        """A line of this session that goes on from these steps, in the order told."""
-        return type(self)(self._speaker, self._shared, tuple(dict.fromkeys(tips)))
+        """A branch of this session that continues from these steps, in the order given."""
+        return type(self)(self._sender, self._shared, tuple(dict.fromkeys(tips)))
 
-    def join(self, *lines: "Line") -> Self:
-        """Bring these lines together: this line's next step has all their tips as parents."""
+    def join(self, *lines: "SessionBranch") -> Self:
+        """Merge these branches: this branch's next step has all their tips as parents."""
         moved = [line for line in lines if line._tips != line._origin]
         if any(line._shared.session_id != self.session_id for line in lines):
             raise ValueError("only lines of one session can be joined; use handoff() to continue another's")
         with self._shared.lock:
-            stood = not moved or self._tips not in [line._origin for line in moved]
-            tips = [*(self._tips if stood else ()), *(tip for line in moved for tip in line._tips)]
+            keeps_own_tips = not moved or self._tips not in [line._origin for line in moved]
+            tips = [*(self._tips if keeps_own_tips else ()), *(tip for line in moved for tip in line._tips)]
             self._tips = tuple(dict.fromkeys(tips))
         return self
 
     def handoff(self) -> Handoff:
-        """What another agent needs to go on from here: `other.session(continues=…)`."""
+        """What another agent needs to continue from here: `other.session(continues=…)`."""
         return Handoff(trace_id=self.trace_id, session_id=self.session_id, parent_step_ids=[*self._tips])
 
-    def record(self, speaker: "Speaker", intent: str, step_id: str | None, fields: Mapping[str, Any]) -> Step:
-        """Write one step of `speaker` at the tip of this line. The lock keeps parents ahead of children."""
+    def record(self, sender: "Sender", intent: str, step_id: str | None, fields: Mapping[str, Any]) -> Step:
+        """Write one step of `sender` at the tip of this branch. The lock keeps parents ahead of children."""
         shared, step_id = self._shared, step_id or new_id()
-        step = Step(speaker.outbox, step_id, shared.session_id)
+        step = Step(sender.outbox, step_id, shared.session_id)
         with shared.lock:
             meta: dict[str, Any] = {
                 "trace_id": shared.trace_id,
                 "step_id": step_id,
                 "session_id": shared.session_id,
                 "parent_step_id": self._tips[0] if self._tips else None,
-                "cluster_id": speaker.cluster,
+                "cluster_id": sender.cluster,
             }
             if len(self._tips) > 1:
                 meta["parent_step_ids"] = self._tips
-            if fields.get("tool_call") and fields.get("status", "success") in RAN and speaker.is_alone:
+            if fields.get("tool_call") and fields.get("status", "success") in RAN and sender.is_gateway_away:
                 fields = {**fields, "gateway_away": True}
-            total = self._total_cost(speaker.agent_id, fields.get("cost"))
-            speaker.outbox.put(write_log(meta, speaker.identity, total, intent, **fields), step)
+            total = self._total_cost(sender.agent_id, fields.get("cost"))
+            sender.outbox.put(write_log(meta, sender.identity, total, intent, **fields), step)
             self._tips = (step_id,)
             if total is not None:
-                shared.costs[speaker.agent_id] = total
+                shared.costs[sender.agent_id] = total
         return step
 
     @contextmanager
     def advance(self, step_id: str) -> Iterator[tuple[str, ...]]:
-        """For what is written otherwise: gives the parents, and has moved the tip when it was said."""
+        """For messages that are not steps: yields the parents, then moves the tip."""
         with self._shared.lock:
             yield self._tips
             self._tips = (step_id,)
 
     def retreat(self, step_id: str, tips: tuple[str, ...]) -> None:
-        """Go on from `tips` instead, unless more was said since."""
+        """Continue from `tips` instead, unless more was recorded since."""
         with self._shared.lock:
             if self._tips == (step_id,):
                 self._tips = tips
 
     def prompts(self) -> list[Prompt]:
         """What people have injected into this session since this was last asked, oldest first."""
-        self._speaker.hear()
-        return self._speaker.orders.take_prompts(self.session_id)
+        self._sender.auto_listen()
+        return self._sender.orders.take_prompts(self.session_id)
 
     def context(self, messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """A chat's messages with what was injected into this session at their end."""
@@ -137,12 +137,12 @@ class Line:
             return spent
         return round(total, 10) if math.isfinite(total) else spent  # no 0.30000000000000004
 
-    def _here(self) -> tuple["Line", "Speaker"]:
-        return self, self._speaker
+    def _here(self) -> tuple["SessionBranch", "Sender"]:
+        return self, self._sender
 
     @contextmanager
     def here(self) -> Iterator[None]:
-        """Code that runs in it belongs to this line, whichever agent says it."""
+        """Steps recorded inside belong to this branch, whichever agent records them."""
         token = _current.set(self)
         try:
             yield
@@ -156,10 +156,10 @@ class Line:
         _current.reset(self._tokens.pop())
 
 
-class Words:
-    """What agents and sessions say alike; each knows on which line, and by whom."""
+class StepMethods:
+    """The methods agents and sessions share; `_here` gives the branch and the sender."""
 
-    def _here(self) -> tuple[Line, "Speaker"]:
+    def _here(self) -> tuple[SessionBranch, "Sender"]:
         raise NotImplementedError
 
     def step(
@@ -170,14 +170,14 @@ class Words:
         timeout: float | None = None,
         **fields: Unpack[StepFields],
     ) -> Step:
-        """Say what was done, on this session's line; an agent's words go on the line of the session this code
-        runs in, else of its own. Returns at once.
+        """Record what was done in this session; called on an agent, in the current session, else in the
+        agent's own. Returns at once.
 
         It waits in two cases only: while the agent is known to be paused or stopped, and with
         `hitl_required=True` for the verdict: `step.verdict` when approved or edited, else `Denied`, also when
-        none came within `timeout`. Raises `Cancelled` when a person ended this work.
+        no verdict arrived within `timeout`. Raises `Cancelled` when a person cancelled this work.
         """
-        return run(gate.say(Said(*self._here(), intent, step_id, fields, timeout)))
+        return run(gate.take_step(StepRequest(*self._here(), intent, step_id, fields, timeout)))
 
     def ask(
         self,
@@ -189,10 +189,10 @@ class Words:
     ) -> Approval:
         """Ask a person before doing it: `if ok := agent.ask("Deploy", tool_input=plan): run(ok.tool_input)`.
 
-        As a step with `hitl_required=True`, but a no is a value. No verdict within `timeout` is a no.
-        A person may have changed it: do what `tool_call` and `tool_input` of the approval say.
+        Like a step with `hitl_required=True`, but a refusal is returned, not raised. No verdict within
+        `timeout` is a refusal. A person may have edited it: use `tool_call` and `tool_input` of the approval.
         """
-        return run(gate.ask(Said(*self._here(), intent, step_id, fields, timeout)))
+        return run(gate.ask(StepRequest(*self._here(), intent, step_id, fields, timeout)))
 
     def permit(
         self,
@@ -203,13 +203,14 @@ class Words:
         timeout: float | None = None,
         **fields: Unpack[StepFields],
     ) -> Approval:
-        """Ask before doing it whether it may be done, and do what the approval says, as with `ask`.
+        """Ask whether an action is allowed before doing it, and use the approval as with `ask`.
 
-        The gateway's rules answer; a person does where a rule holds it, where something it follows from is
-        held, or with `needs_approval=True`: then it waits, at most `timeout`. A gateway that is away, or says
-        nothing for 5 s, forbids nothing (verdict `gateway_away`), but with `needs_approval` it is a no.
+        The gateway's rules decide; a person decides when a rule holds it, when a step it follows from is
+        held, or with `needs_approval=True`: then it waits, at most `timeout`. If the gateway is unreachable,
+        or does not answer within 5 s, the action is allowed (verdict `gateway_away`); with `needs_approval`
+        it is not.
         """
-        return run(gate.permit(Said(*self._here(), intent, step_id, fields, timeout), needs_approval))
+        return run(gate.permit(StepRequest(*self._here(), intent, step_id, fields, timeout), needs_approval))
 
     def remind(
         self,
@@ -219,18 +220,18 @@ class Words:
         payload: Any = None,
         intent: str = reminders.INTENT,
     ) -> Step:
-        """Ask to be spoken to in this session after `in_s` seconds or at a time: at most a year ahead, at
-        once if it is over. It comes as a message (`is_reminder`, `payload`) to this agent, also after a
-        restart of either side. Returns at once; `answer()` raises `Rejected` when the gateway refuses."""
-        said = Said(*self._here(), intent, None, reminders.fields(in_s, at, payload), None)
-        return run(gate.say(said))
+        """Request a reminder in this session after `in_s` seconds or at a time: at most a year ahead, at once
+        if the time has passed. It arrives as a message (`is_reminder`, `payload`) to this agent, also after
+        either side restarts. Returns at once; `answer()` raises `Rejected` when the gateway refuses."""
+        request = StepRequest(*self._here(), intent, None, reminders.fields(in_s, at, payload), None)
+        return run(gate.take_step(request))
 
     def tool(self, tool_call: str, tool_input: Any = None, *, intent: str | None = None) -> "ToolCall":
         """`with s.tool("serp_search", {...}) as call:` times the call and records it, failed if it raised."""
         return ToolCall(*self._here(), tool_call, tool_input, intent)
 
 
-class Session(Line, Words):
+class Session(SessionBranch, StepMethods):
     """A session as a synchronous agent sees it; also what `fork` returns."""
 
     def __enter__(self) -> Self:
@@ -246,14 +247,14 @@ class ToolCall:
 
     def __init__(
         self,
-        line: Line,
-        speaker: "Speaker",
+        line: SessionBranch,
+        sender: "Sender",
         tool_call: str,
         tool_input: Any,
         intent: str | None,
     ) -> None:
         self._line = line
-        self._speaker = speaker
+        self._sender = sender
         self._intent = intent or f"Call {tool_call}"
         self._started_ns = 0
         self.output: str | None = None
@@ -267,20 +268,20 @@ class ToolCall:
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.step = run(gate.tell(self._done(exc)))
+        self.step = run(gate.record_step(self._done(exc)))
 
     def _before(self) -> Waits[None]:
         """A paused agent waits here, before the tool is called."""
-        self._speaker.hear()
-        yield from gate.pass_by(self._speaker, self._line.session_id)
-        if self._speaker.is_alone:
-            if self._speaker.on_away == "deny":
+        self._sender.auto_listen()
+        yield from gate.wait_while_held(self._sender, self._line.session_id)
+        if self._sender.is_gateway_away:
+            if self._sender.on_away == "deny":
                 raise Denied(gate.GATEWAY_AWAY, gate.FORBIDDEN_AWAY)
             self.fields["gateway_away"] = True
         self._started_ns = time.perf_counter_ns()
 
-    def _done(self, exc: BaseException | None) -> Said:
-        """What was done is said, paused or not."""
+    def _done(self, exc: BaseException | None) -> StepRequest:
+        """What was done is recorded, paused or not."""
         fields = self.fields
         fields["duration_ms"] = (time.perf_counter_ns() - self._started_ns) // 1_000_000
         if exc is not None:
@@ -288,24 +289,24 @@ class ToolCall:
             self.output = self.output or f"{type(exc).__name__}: {exc}"[:500]
         if self.output is not None:
             fields["tool_output_summary"] = self.output
-        return Said(self._line, self._speaker, self._intent, None, fields)
+        return StepRequest(self._line, self._sender, self._intent, None, fields)
 
 
-# What a tool that was run came to.
+# Statuses of a tool that ran.
 RAN = ("success", "failure")
-_current: ContextVar[Line | None] = ContextVar("observatory_line", default=None)
+_current: ContextVar[SessionBranch | None] = ContextVar("observatory_line", default=None)
 
 
-def current_line() -> Line | None:
-    """The session this context runs in, if any."""
+def current_line() -> SessionBranch | None:
+    """The current session, if any."""
     return _current.get()
 
 
 def open_line(
-    continues: "Line | Handoff | Received | None", session_id: str | None
+    continues: "SessionBranch | Handoff | Received | None", session_id: str | None
 ) -> tuple[_Shared, tuple[str, ...]]:
-    """A new session, or the end of another's line to go on from; what was received is such an end."""
-    if isinstance(continues, Line):
+    """A new session, or the continuation of another branch, a handoff or a received message."""
+    if isinstance(continues, SessionBranch):
         return continues._shared, continues._tips
     if isinstance(continues, Received):
         continues = continues.handoff()

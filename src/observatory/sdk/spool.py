@@ -1,13 +1,13 @@
-"""Messages on disk while the gateway is away: append-only files of JSON lines, one for each outage of a
-process.
+"""Spool files: messages stored on disk while the gateway is unreachable, as append-only JSON lines.
 
-Law: a line is in the file before it leaves memory; lines leave the file in the order they came; a spool
-is sent by one process at a time (an `flock` on the file, which dies with its process), and only to the
-gateway it was meant for. The first line says which gateway that is, so one `sync` makes the whole file
-durable: there is no second file that a power cut could take away. `<name>.sent` next to it holds how many
-bytes were sent; if it lags behind or is gone after a crash, lines are sent twice, which the gateway
-answers as once. A drained file is removed, never used again: an old `.sent` could hide lines that were
-written after it.
+There is one file for each outage of a process.
+
+Rule: a line is in the file before it leaves memory; lines are sent in order; a spool is sent by one process
+at a time (an `flock` on the file, released when the process dies), and only to the gateway it was written
+for. The first line names that gateway, so one `sync` makes the whole file durable: there is no second file
+that a power cut could remove. `<name>.sent` next to it holds how many bytes were sent; if it lags behind or
+is missing after a crash, lines are sent twice, which the gateway counts once. A drained file is removed and
+never reused: an old `.sent` could hide lines written after it.
 """
 
 import hashlib
@@ -34,14 +34,14 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _State(msgspec.Struct):
-    """What older versions kept in a file of its own (`.state`), instead of a first line."""
+    """What older versions stored in a separate `.state` file instead of a first line."""
 
     url: str
     created_ns: int
     sent: int = 0
 
 
-LONGEST_HEAD = 4096
+MAX_HEAD_BYTES = 4096
 
 
 def file_stem(name: str) -> str:
@@ -51,7 +51,7 @@ def file_stem(name: str) -> str:
 
 
 class Spool:
-    """One file. Not thread-safe: the outbox calls it under its lock, but for `sync`."""
+    """One spool file. Not thread-safe: the outbox calls it under its lock, except for `sync`."""
 
     def __init__(self, path: Path, fd: int, head: _Head, sent: int, max_bytes: int) -> None:
         self.path = path
@@ -64,7 +64,7 @@ class Spool:
 
     @classmethod
     def create(cls, folder: Path, name: str, url: str, max_bytes: int) -> "Spool":
-        """A new file, or `OSError` and nothing left behind. It is durable with its first `sync`."""
+        """A new file, or `OSError` with nothing left behind. It is durable after its first `sync`."""
         missing = [one for one in (folder, *folder.parents) if not one.exists()]
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path, fd = _opened(folder, file_stem(name))
@@ -81,10 +81,10 @@ class Spool:
 
     @classmethod
     def adopt(cls, folder: Path, name: str, url: str, max_bytes: int) -> list["Spool"]:
-        """Spools that dead processes of this name left for this gateway, oldest first."""
+        """Spools that ended processes of this name left for this gateway, oldest first."""
         pattern = re.compile(re.escape(file_stem(name)) + r"-\d+(\.[0-9a-f]+)?\.jsonl")
-        found = [path for path in folder.glob("*.jsonl") if pattern.fullmatch(path.name)] if fcntl else []
-        spools = [spool for path in found if (spool := cls._adopt_one(path, url, max_bytes))]
+        paths = [path for path in folder.glob("*.jsonl") if pattern.fullmatch(path.name)] if fcntl else []
+        spools = [spool for path in paths if (spool := cls._adopt_one(path, url, max_bytes))]
         return sorted(spools, key=lambda spool: spool._head.created_ns)
 
     @classmethod
@@ -94,16 +94,16 @@ class Spool:
         except OSError:
             return None
         try:
-            # Whoever held the lock may have drained and removed the file while we opened it.
+            # The previous lock holder may have drained and removed the file while it was opened here.
             if _lock(fd) and os.path.samestat(os.fstat(fd), os.stat(path)):
-                head, sent = _told(path, fd)
+                head, sent = _read_head(path, fd)
                 if head.url == url:
                     return cls(path, fd, head, sent, max_bytes)
-                log.info("%s is kept: it is meant for %s", path, head.url)
+                log.info("%s is kept: it was written for %s", path, head.url)
         except FileNotFoundError:
-            log.debug("%s is being made or removed by another", path)
+            log.debug("%s is being created or removed by another process", path)
         except (OSError, msgspec.MsgspecError) as exc:
-            log.warning("%s is left as it is: its beginning cannot be read (%s)", path, type(exc).__name__)
+            log.warning("%s is left unchanged: its first line cannot be read (%s)", path, type(exc).__name__)
         os.close(fd)
         return None
 
@@ -113,7 +113,7 @@ class Spool:
         return self._size - self._sent
 
     def fits(self, lines: Sequence[bytes]) -> int:
-        """How many of these lines there is room for."""
+        """How many of these lines fit."""
         room, n = self._max_bytes - self._size, 0
         for line in lines:
             room -= len(line) + 1
@@ -133,7 +133,8 @@ class Spool:
         self._size += len(data)
 
     def sync(self) -> None:
-        """To the device, at first with the names that lead to the file. Two threads may do it at once."""
+        """Flush to the device, the first time including the parent folders. Two threads may call it at
+        once."""
         os.fsync(self._fd)
         for folder in self._unsynced_folders:
             _sync_folder(folder)
@@ -148,32 +149,32 @@ class Spool:
             if end >= 0:
                 return data[:end].split(b"\n", max_lines)[:max_lines]
             if want >= self.pending:  # a torn last line: the process died while writing it
-                log.warning("%s ended in half a line, which is dropped", self.path)
+                log.warning("%s ended in an incomplete line, which is dropped", self.path)
                 self.advance(want)
                 return []
             want = min(self.pending, want * 4)
 
     def advance(self, size: int) -> None:
-        """These bytes are settled. Whoever sees that nothing is pending releases the file."""
+        """These bytes are settled. The caller releases the file when nothing is pending."""
         self._sent += size
         if self.pending == 0:
             return
         try:
             self._keep_sent()
-        except OSError as exc:  # a full disk: nothing is lost, a restart would only send again
-            log.debug("%s: what was sent could not be noted (%s)", self.path, exc.strerror)
+        except OSError as exc:  # a full disk: nothing is lost, a restart only sends again
+            log.debug("%s: the number of sent bytes could not be stored (%s)", self.path, exc.strerror)
 
     def release(self) -> None:
-        """Give it up: removed when empty, else left for the next start. The lock goes with it."""
+        """Close the file: removed when empty, else left for the next start. Releases the lock."""
         if self.pending == 0:
             for path in (self.path, *(self.path.with_suffix(suffix) for suffix in (".sent", ".state"))):
                 path.unlink(missing_ok=True)
-        if fcntl is not None:  # an fsync still running in another thread would keep it locked past the close
+        if fcntl is not None:  # an fsync still running in another thread would keep the lock past the close
             fcntl.flock(self._fd, fcntl.LOCK_UN)
         os.close(self._fd)
 
     def forget(self) -> None:
-        """In a forked child: the file is the parent's; only our copy of its descriptor is closed."""
+        """In a forked child: the file belongs to the parent; only this copy of the descriptor is closed."""
         os.close(self._fd)
 
     def _keep_sent(self) -> None:
@@ -191,21 +192,21 @@ class Spool:
 
 
 def _opened(folder: Path, stem: str) -> tuple[Path, int]:
-    """A new file that is ours: its name is used once, so nothing of an earlier one can stand next to it."""
+    """A new, locked file. Its name is used once, so no `.sent` of an earlier file can exist."""
     while True:
         path = folder / f"{stem}-{os.getpid()}.{os.urandom(6).hex()}.jsonl"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-        if fcntl is not None:  # waits: one who looks for leftovers may hold it for a moment, then releases it
+        if fcntl is not None:  # waits: a process that looks for leftovers may hold it for a moment
             fcntl.flock(fd, fcntl.LOCK_EX)
-        if path.exists():  # else who looked found it empty and removed it
+        if path.exists():  # else that process found it empty and removed it
             return path, fd
         os.close(fd)
 
 
-def _told(path: Path, fd: int) -> tuple[_Head, int]:
-    """For which gateway a leftover is, and how far it was sent."""
-    first = os.pread(fd, LONGEST_HEAD, 0).partition(b"\n")
-    if not first[0]:  # a power cut before its first flush: nothing was promised
+def _read_head(path: Path, fd: int) -> tuple[_Head, int]:
+    """The gateway a leftover was written for, and how far it was sent."""
+    first = os.pread(fd, MAX_HEAD_BYTES, 0).partition(b"\n")
+    if not first[0]:  # a power cut before its first flush: it holds no durable line
         path.unlink(missing_ok=True)
         raise FileNotFoundError
     try:
@@ -218,7 +219,7 @@ def _told(path: Path, fd: int) -> tuple[_Head, int]:
 
 
 def _read_sent(path: Path, fd: int, start: int) -> int:
-    """What was noted, if it can be: a whole number that ends a line. Anything else is sent again."""
+    """The stored offset if it is valid: a whole number at a line end. Otherwise everything is sent again."""
     try:
         noted = re.fullmatch(rb"(\d{1,18})\n", path.with_suffix(".sent").read_bytes())
     except OSError:

@@ -1,8 +1,8 @@
-"""The handle `step` gives back, and the bytes it sent.
+"""`Step`, the handle returned by `step`, and the encoding of a step as a DecisionLog.
 
-Law: a step is written as bytes when it is taken, so what the agent changes later does not change what
-it said. Names are the wire's own. Anything the encoder cannot write is sent in a form the gateway will
-judge: a step never raises for what it was told, only for an argument it does not know.
+Rule: a step is encoded when it is recorded, so later changes to the agent's objects do not change it. Field
+names are those on the wire. A value the encoder cannot write is sent in a form the gateway will validate: a
+step never raises because of a value, only for an unknown argument.
 """
 
 import json
@@ -26,7 +26,7 @@ Outcome = Answer | Lost
 
 
 class StepFields(TypedDict, total=False):
-    """What may be said of a step besides its intent (names as on the wire)."""
+    """Optional fields of a step, besides its intent (names as on the wire)."""
 
     tool_call: str | None
     tool_input: Any
@@ -50,7 +50,7 @@ class StepFields(TypedDict, total=False):
 
 
 class Step:
-    """One step taken. It is on its way; `answer` waits for the gateway's answer."""
+    """One recorded step, queued for sending; `answer` waits for the gateway's answer."""
 
     __slots__ = ("__weakref__", "_listeners", "_outbox", "outcome", "session_id", "step_id", "verdict")
 
@@ -60,19 +60,19 @@ class Step:
         self.step_id = step_id
         self.session_id = session_id
         self.outcome: Outcome | None = None
-        """What came of sending it."""
+        """The result of sending it."""
         self.verdict: Verdict | None = None
-        """What came of asking, when it asked (`hitl_required`): `tool_input` is what was approved."""
+        """The verdict, for a step with `hitl_required`; `tool_input` is what was approved."""
 
     def answer(self, timeout: float | None = None) -> Answer:
         """The gateway's answer if it accepted; else `Rejected`, `Lost`, or `NotAnswered` after `timeout`."""
         self._outbox.wait_for(lambda: self.outcome is not None, timeout)
-        return self.judged()
+        return self.result()
 
-    def judged(self) -> Answer:
+    def result(self) -> Answer:
         match self.outcome:
             case None:
-                raise NotAnswered(f"no answer yet for step {self.step_id}; it is kept and will be sent")
+                raise NotAnswered(f"no answer yet for step {self.step_id}; it is stored and will be sent")
             case Lost() as lost:
                 raise lost
             case answer if answer.accepted:
@@ -80,40 +80,41 @@ class Step:
             case answer:
                 raise Rejected(answer, self.step_id)
 
-    def when_judged(self, tell: Callable[[], None]) -> None:
-        """Call `tell` once, from the sender's thread, when it is judged; at once if there is one."""
+    def when_answered(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once, from the sender's thread, when there is an answer; at once if there is
+        one."""
         with self._outbox.changed:
             if self.outcome is None and not self._outbox.closed:
-                self._listeners = [*(self._listeners or ()), tell]
+                self._listeners = [*(self._listeners or ()), callback]
                 return
-        tell()
+        callback()
 
     def wait_for(self, done: Callable[[], bool], timeout: float | None) -> bool:
         return self._outbox.wait_for(done, timeout)
 
-    def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
-        self.when_judged(tell)
+    def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
+        self.when_answered(callback)
         return lambda: None
 
     @property
     def is_settled(self) -> bool:
-        """Nothing more will come of sending it in this process."""
+        """Its result will not change any more in this process."""
         return self.outcome is not None or self._outbox.closed
 
     def settle(self, outcome: Outcome | None) -> None:
-        """Of the outbox, which holds its lock."""
+        """Called by the outbox with its lock held."""
         self.outcome = outcome
         listeners, self._listeners = self._listeners, None
-        for tell in listeners or ():
-            tell()
+        for callback in listeners or ():
+            callback()
 
     def __repr__(self) -> str:
         return f"Step({self.step_id!r}, session_id={self.session_id!r})"
 
 
 def new_id() -> str:
-    """A UUIDv7. From the system's randomness: an agent that seeds `random` must not repeat our ids, nor
-    find its own sequence disturbed by them."""
+    """A UUIDv7. Uses the system's randomness: an agent that seeds `random` must not repeat ids, and
+    ids must not advance its sequence."""
     low = int.from_bytes(os.urandom(10))
     high = (time.time_ns() // 1_000_000) << 16 | 0x7000 | low >> 68
     digits = f"{high:016x}{(low & 0x3FFF_FFFF_FFFF_FFFF) | 1 << 63:016x}"
@@ -180,20 +181,20 @@ def write_log(
         {
             "meta": meta,
             "identity": identity,
-            "cognition": _told(cognition),
-            "action": _told(action),
-            "state_delta": _told(state_delta),
+            "cognition": _without_none(cognition),
+            "action": _without_none(action),
+            "state_delta": _without_none(state_delta),
             "control": control,
         }
     )
 
 
-def _told(section: dict[str, Any]) -> dict[str, Any]:
+def _without_none(section: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in section.items() if value is not None}
 
 
 def _listed(value: Sequence[Any] | None) -> Sequence[Any] | None:
-    """One string is a list of one: `reasoning_chain="…"` is a slip everyone makes."""
+    """A single string becomes a list of one: `reasoning_chain="…"` is a common mistake."""
     return [value] if isinstance(value, str) else value
 
 
@@ -208,7 +209,7 @@ def _encoded(value: Any) -> bytes:
 
 
 def written_input(tool_input: Any) -> str | None:
-    """A tool's input as it travels: a string as it is, all else as JSON."""
+    """A tool's input as it is sent: a string unchanged, anything else as JSON."""
     return tool_input if tool_input is None or isinstance(tool_input, str) else _text(tool_input)
 
 

@@ -1,7 +1,7 @@
-"""One law for threads and for asyncio: what waits is written once, as a generator of waits.
+"""Waiting code shared by threads and asyncio: written once, as a generator of `Wait`s.
 
-A generator yields each `Wait` it needs and returns its result; `run` waits by blocking the thread,
-`run_async` without blocking the loop. Leaving either early (KeyboardInterrupt, a cancelled task) closes the
+A generator yields each `Wait` it needs and returns its result; `run` blocks the thread,
+`run_async` does not block the loop. Leaving either early (KeyboardInterrupt, a cancelled task) closes the
 generator, so its `finally` clauses run.
 """
 
@@ -14,27 +14,28 @@ from typing import NamedTuple, Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Source(Protocol):
-    """Something that changes."""
+class Waitable(Protocol):
+    """Something that changes and can be waited for."""
 
     def wait_for(self, done: Callable[[], bool], timeout: float | None) -> bool:
-        """Block until `done` or `timeout`; says whether it is done."""
+        """Block until `done` or `timeout`; returns whether it is done."""
 
-    def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Call `tell` (from any thread) when it may have changed; the result ends that."""
+    def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` (from any thread) when it may have changed, until the returned function is
+        called."""
 
 
-class Watched:
-    """What changes under a lock, `changed`, in some thread, and tells of it."""
+class Observable:
+    """Base class: state guarded by the lock `changed`; notifies watchers when it changes."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition(threading.Lock())
         self._watchers: dict[object, Callable[[], None]] = {}
 
-    def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Call `tell`, from the thread that changed something, until the returned function is called."""
+    def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback`, from the thread that changed something, until the returned function is called."""
         with self.changed:
-            self._watchers[token := object()] = tell
+            self._watchers[token := object()] = callback
 
         def unwatch() -> None:
             with self.changed:
@@ -43,14 +44,14 @@ class Watched:
         return unwatch
 
     def _notify(self) -> None:
-        """With the lock held."""
+        """Called with the lock held."""
         self.changed.notify_all()
-        for tell in self._watchers.values():
-            tell()
+        for callback in self._watchers.values():
+            callback()
 
 
 class Wait(NamedTuple):
-    source: Source
+    source: Waitable
     done: Callable[[], bool]
     timeout: float | None = None
 
@@ -81,14 +82,14 @@ async def run_async(waits: Waits[T]) -> T:
 
 
 async def until(wait: Wait) -> None:
-    """Wait for one thing without blocking the loop."""
+    """Wait for one condition without blocking the loop."""
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
-    def tell() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended; nobody waits any more
+    def notify() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended; there are no waiters left
             loop.call_soon_threadsafe(changed.set)
 
-    unwatch = wait.source.watch(tell)
+    unwatch = wait.source.watch(notify)
     try:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait.timeout):

@@ -1,7 +1,7 @@
-"""Reading the record number by number, events and messages in one query: what the analyst folds.
+"""Reads the record in sequence order, events and messages in one query: the input of the folds.
 
-A message is shown as it was archived; a hold that ended is a number of its own, for which `ended` reads the
-message again. So what is folded does not depend on when it is read.
+A message is returned as it was archived; the end of a hold has its own sequence number, for which `ended`
+reads the message again. So the folded data does not depend on when it is read.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ from sqlalchemy import (
     select,
 )
 
-from observatory.features.inbox.queries import among_numbers
+from observatory.derived.ports import CommittedEvent
 from observatory.pipeline.state import HOME_TENANT
-from observatory.runtime.derived import Committed
 from observatory.store import tables
 from observatory.store.fetches import HIGH, LOW, TENANT, Fetches
 from observatory.store.keys import SEQ_MASK
-from observatory.store.lists import any_named
-from observatory.store.shapes import Shape
+from observatory.store.lists import among_numbers, any_named
+from observatory.store.shapes import TableShape
 
-PAGE_BYTES = 4_000_000  # of content in a page, its last message aside: memory is bounded
-MESSAGE, TRACE = Committed._fields.index("message_id"), -1  # places in a row
+PAGE_BYTES = 4_000_000  # of content in a page, not counting its last message: bounds memory
+MESSAGE, TRACE = CommittedEvent._fields.index("message_id"), -1  # positions in a row
 NOWHERE = (0, None)
 
 HEADS = (
@@ -55,27 +54,27 @@ PLACES = (
 class CommittedReads(Fetches):
     """The `Commits` port over any store that can `fetch` rows."""
 
-    _shape: Shape
+    _shape: TableShape
     dialect: str
 
     async def heads(self) -> dict[str, int]:
-        # The house itself asks: policies show these two tables to the home tenant whole.
+        # Read as the home tenant, to which the row policies show these two tables completely.
         return {row[0]: row[1] for row in await self.fetch(HOME_TENANT, HEADS)}
 
-    async def committed(self, tenant_id: str, after: int, limit: int) -> list[Committed]:
+    async def committed(self, tenant_id: str, after: int, limit: int) -> list[CommittedEvent]:
         until = after + limit if limit < 2 else await self._fitting(tenant_id, after, limit)
-        # Bounded on both sides: numbers have no gaps, and a limit alone would let the join run on.
+        # Bounded on both sides: numbers have no gaps, and a limit alone would not stop the join.
         rows = await self.fetch(tenant_id, self._pages, tenant=tenant_id, low=after + 1, high=until)
         return await self._placed(tenant_id, rows)
 
-    async def _placed(self, tenant_id: str, rows: Sequence[Any]) -> list[Committed]:
-        """On PostgreSQL sessions are looked up by themselves: by number or, for the house's events, by trace.
+    async def _placed(self, tenant_id: str, rows: Sequence[Any]) -> list[CommittedEvent]:
+        """On PostgreSQL sessions are read separately: by number or, for the gateway's events, by trace.
 
-        No join: the trace would have to be cast, no policy lets a cast near an index, and until statistics
-        are there every row is held against every session of the tenant rather than one looked up.
+        No join: the trace would have to be cast, row policies prevent an index for a cast, and until there
+        are statistics every row is compared with every session of the tenant instead of looking one up.
         """
         if self.dialect == "sqlite":
-            return [Committed(*row) for row in rows]
+            return [CommittedEvent(*row) for row in rows]
         asked: dict[str, Any] = {"numbers": list({row[1] for row in rows if row[1]})}
         asked["traces"] = list({row[TRACE] for row in rows if row[MESSAGE] is None})
         found: dict[int | str, Any] = {}
@@ -83,7 +82,9 @@ class CommittedReads(Fetches):
             for number, trace, name in await self.fetch(tenant_id, query, tenant=tenant_id, **asked):
                 found[number] = found[trace] = (number, name)
         return [
-            Committed(row[0], *found.get(row[TRACE] if row[MESSAGE] is None else row[1], NOWHERE), *row[3:-1])
+            CommittedEvent(
+                row[0], *found.get(row[TRACE] if row[MESSAGE] is None else row[1], NOWHERE), *row[3:-1]
+            )
             for row in rows
         ]
 
@@ -101,7 +102,7 @@ class CommittedReads(Fetches):
         return query.where(*shape.between(TENANT, LOW, HIGH)).order_by(shape.order())
 
     async def _fitting(self, tenant_id: str, after: int, limit: int) -> int:
-        """The number with which a page is full, by count or by size. Sizes are read without the content."""
+        """The last number that fits into a page, by count or by size. Sizes are read without the content."""
         until, total = after, 0
         span: dict[str, Any] = {"low": after + 1, "high": after + limit}
         for number, length in await self.fetch(tenant_id, self._sizes, tenant=tenant_id, **span):
@@ -110,7 +111,7 @@ class CommittedReads(Fetches):
                 break
         return until
 
-    async def ended(self, tenant_id: str, numbers: Sequence[int]) -> list[Committed]:
+    async def ended(self, tenant_id: str, numbers: Sequence[int]) -> list[CommittedEvent]:
         shape, holds, rewrites = self._shape, tables.holds, tables.rewrites
         state = case(
             (holds.c.state == "released", "forwarded"), (holds.c.state == "held", "held"), else_="rejected"

@@ -1,7 +1,7 @@
-"""The one thing a database adapter must give to whoever composes queries for both databases.
+"""The interface for reading from either database with SQLAlchemy statements: `fetch`.
 
-Composing a statement costs as much as its answer, or more. What is asked all the time is composed once, with
-places (`TENANT`, `LOW`…) for what differs, and the values are given to `fetch`.
+Building a statement costs as much as executing it, or more. Frequent statements are built once, with
+parameters (`TENANT`, `LOW`…) for what differs, and the values are passed to `fetch`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ T = TypeVar("T")
 TENANT = bindparam("tenant", type_=Text)
 LOW, HIGH = bindparam("low", type_=BigInteger), bindparam("high", type_=BigInteger)
 LIMIT = bindparam("most", type_=Integer)
-MOST = 500  # values of one IN list
+MAX_IN_VALUES = 500  # values of one IN list
 
 
-def portions(values: Iterable[T], most: int = MOST) -> Iterator[list[T]]:
-    """So many as one statement may name."""
-    left = iter(values)
-    while some := list(islice(left, most)):
-        yield some
+def portions(values: Iterable[T], most: int = MAX_IN_VALUES) -> Iterator[list[T]]:
+    """Split values into lists of at most `most`, the limit of one statement."""
+    remaining = iter(values)
+    while portion := list(islice(remaining, most)):
+        yield portion
 
 
 class Fetches(ABC):
@@ -35,44 +35,45 @@ class Fetches(ABC):
     async def fetch(
         self, tenant_id: str, statement: Executable, presented: str = "", **values: Any
     ) -> list[Any]:
-        """Committed rows, seen as this tenant; `presented` is the key or token of who is not known yet.
+        """Committed rows as this tenant sees them; `presented` is the key or token of a caller not yet
+        identified.
 
-        `values` are for a statement that is composed once and kept. NotDurable when nothing can be read.
+        `values` are the parameters of a prebuilt statement. Raises NotDurable when nothing can be read.
         """
 
     async def fetch_plain(self, tenant_id: str, statement: Executable) -> list[Any]:
-        """The same as the driver gives it, values by their place only: for very many rows."""
+        """The same as plain tuples of the driver: for very many rows."""
         return await self.fetch(tenant_id, statement)
 
     async def fetch_each(
         self, tenant_id: str, statements: Iterable[Executable], **values: Any
     ) -> list[list[Any]]:
-        """The rows of each, as plain; the same values are for all of them, whoever has a place for one."""
+        """The rows of each statement, as plain tuples; all statements share the same parameter values."""
         return [await self.fetch(tenant_id, statement, **values) for statement in statements]
 
 
 class PooledFetches(Fetches):
-    """By connections of a pool, in threads: a file that any of them may read as any tenant.
+    """Reads with pooled connections in threads: for a file, which has no access control per tenant.
 
-    What is answered at once is asked without a thread (`short_reads.py`).
+    Fast statements are executed without a thread (`short_reads.py`).
     """
 
     _engine: Engine
     _short: ShortReads
 
     def reads(self) -> dict[str, int]:
-        """Queries so far, by where they were asked."""
+        """Number of queries so far, by where they were executed."""
         return {"loop": self._short.on_loop, "thread": self._short.in_threads}
 
     @abstractmethod
     async def _reading(self, run: Callable[[], list[Any]]) -> list[Any]:
-        """In a thread for readers; NotDurable when nothing can be read."""
+        """Run in a reader thread; NotDurable when nothing can be read."""
 
     async def fetch(
         self, tenant_id: str, statement: Executable, presented: str = "", **values: Any
     ) -> list[Any]:
-        if (found := self._short.fetch(statement, values)) is not None:
-            return found
+        if (rows_read := self._short.fetch(statement, values)) is not None:
+            return rows_read
         took = 0.0
 
         def run() -> list[Any]:
@@ -83,9 +84,9 @@ class PooledFetches(Fetches):
                 took = time.perf_counter() - began
                 return rows
 
-        found = await self._reading(run)
+        rows_read = await self._reading(run)
         self._short.took(statement, took)
-        return found
+        return rows_read
 
     async def fetch_plain(self, tenant_id: str, statement: Executable) -> list[Any]:
         return (await self.fetch_each(tenant_id, (statement,)))[0]
@@ -94,11 +95,11 @@ class PooledFetches(Fetches):
         self, tenant_id: str, statements: Iterable[Executable], **values: Any
     ) -> list[list[Any]]:
         asked = list(statements)
-        if (found := self._short.fetch_each(asked, values)) is not None:
-            return found
+        if (rows_read := self._short.fetch_each(asked, values)) is not None:
+            return rows_read
         took: list[float] = []
 
-        def run() -> list[list[Any]]:  # one way to the reader and back for all of them
+        def run() -> list[list[Any]]:  # one round trip to the reader thread for all of them
             rows = []
             with self._engine.connect() as connection:
                 for one in asked:
@@ -107,7 +108,7 @@ class PooledFetches(Fetches):
                     took.append(time.perf_counter() - began)
             return rows
 
-        found = await self._reading(run)
+        rows_read = await self._reading(run)
         for one, seconds in zip(asked, took, strict=True):
             self._short.took(one, seconds)
-        return found
+        return rows_read

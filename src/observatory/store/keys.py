@@ -1,7 +1,7 @@
 """Compact keys of the big tables: packed row keys, the dedupe key and entity keys (ADR-024).
 
 All are 64-bit integers, because random text indexes cost half the ingest rate at a million rows.
-A dedupe or entity key is a hash: whoever finds a row by it compares the full text too.
+A dedupe or entity key is a hash: code that finds a row by it must compare the full text too.
 """
 
 from __future__ import annotations

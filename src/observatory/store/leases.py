@@ -1,7 +1,7 @@
-"""Leases on SQLite: the file belongs to one process, so who holds what is known here.
+"""Leases on SQLite: the file belongs to one process, so the holders are kept in memory.
 
-Only the epoch is written, when a lease changes hands: a fenced write reads it in its own transaction. A
-process that starts finds every lease free. The connection that writes it never checkpoints: the lane does.
+Only the epoch is written, when the holder changes: a fenced write reads it in its own transaction. When a
+process starts every lease is free. The connection that writes the epoch never checkpoints: the lane does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from observatory.errors import NotDurable, StartupError
-from observatory.features.schedule.types_rows import Lease
+from observatory.pipeline.ports import Lease
 
 TAKE = (
     "INSERT INTO leases (name, holder, epoch, expires_ns, ticked_ns) VALUES (?, ?, 1, ?, ?) "
@@ -23,7 +23,7 @@ TAKE = (
 
 
 class SqliteLeases:
-    """The `Leases` port. Time is one that never jumps; what is told is put on the wall clock's scale."""
+    """The `Leases` port. Uses the monotonic clock; returned times are converted to wall-clock time."""
 
     _path: Path
 
@@ -81,6 +81,6 @@ class SqliteLeases:
         if known is None:
             return None
         shift = time.time_ns() - time.monotonic_ns()
-        # One that was freed is over since ever, as on PostgreSQL.
+        # A released lease has expiry 0, as on PostgreSQL.
         expires_ns = known.expires_ns + shift if known.expires_ns else 0
         return known._replace(expires_ns=expires_ns, ticked_ns=known.ticked_ns + shift, now_ns=time.time_ns())

@@ -1,16 +1,16 @@
-"""Leases on PostgreSQL: one row a name, taken and renewed by compare-and-set in the database's own clock.
+"""Leases on PostgreSQL: one row per name, taken and renewed by compare-and-set with the database's clock.
 
-A fenced write holds its row FOR SHARE to the end of its transaction, so nobody takes the lease over while
-such a write is under way, and whoever takes it afterwards has an epoch the old one cannot write with.
+A fenced write locks its row FOR SHARE until the end of its transaction, so the lease cannot be taken over
+during such a write, and the next holder has a new epoch with which the old holder cannot write.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from observatory.features.schedule.types_rows import Lease
+from observatory.pipeline.ports import Lease
 
-# Read again after the row's lock was given: what was true before the wait counts for nothing.
+# Evaluated again after the row is locked: the values from before the wait do not count.
 NOW = "(extract(epoch FROM clock_timestamp()) * 1000000000)::bigint"
 HOLD = f"""
 INSERT INTO leases (name, holder, epoch, expires_ns, ticked_ns) VALUES ($1, $2, 1, {NOW} + $3, {NOW})
@@ -27,7 +27,7 @@ ALL = (
 
 
 class PostgresLeases:
-    """The `Leases` port over a store whose readers can write a row as well."""
+    """The `Leases` port over a store whose reader connections can also write a row."""
 
     _reader: Any  # of PostgresStore: a connection of the pool, its errors translated
 

@@ -1,8 +1,8 @@
 """A list as one value of a statement: `json_each` on SQLite, an array on PostgreSQL.
 
-Law: no statement of this package has a place for each value of a list. With one, every length is a statement
-of its own: SQLAlchemy keeps it compiled, every connection keeps it prepared, and a gateway whose batches
-differ in size grew to more than a gigabyte. Rule S1200.
+Law: no statement of this package has one placeholder per value of a list. Otherwise every length would be a
+separate statement: SQLAlchemy caches it compiled, every connection caches it prepared, and a gateway with
+batches of different sizes grew to more than a gigabyte. Rule S1200.
 """
 
 from __future__ import annotations
@@ -11,7 +11,20 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
-from sqlalchemy import ARRAY, BigInteger, Boolean, ColumnElement, Dialect, Double, Float, Integer, Text
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Dialect,
+    Double,
+    Float,
+    FromClause,
+    Integer,
+    Text,
+    and_,
+    select,
+)
 from sqlalchemy import bindparam as place
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import BindParameter
@@ -19,12 +32,15 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.sql.operators import in_op
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-MOST_PADDED = 1 << 14  # SQLite binds 32,766 values
-ROWS = (400, 200, 100, 64, 32, 16)  # of one INSERT, and any number below the last
+from observatory.store import tables
+from observatory.store.fetches import TENANT
+
+MAX_PADDED = 1 << 14  # SQLite binds 32,766 values
+ROWS = (400, 200, 100, 64, 32, 16)  # rows per INSERT; below the last any number
 
 
 class _List(TypeDecorator[list[Any]]):
-    """Values of one kind: bound as JSON text, or as an array where the database has them."""
+    """Values of one type: bound as JSON text, or as an array where the database supports them."""
 
     impl = Text
     cache_ok = True
@@ -45,7 +61,7 @@ class _List(TypeDecorator[list[Any]]):
 
 
 class _Member(FunctionElement[bool]):
-    """(column, list) or, with what every value of the list is packed into, (column, list, base)."""
+    """(column, list) or, with the base every value of the list is packed into, (column, list, base)."""
 
     inherit_cache = True
     type = Boolean()
@@ -71,29 +87,30 @@ def any_of(column: ColumnElement[Any], values: Iterable[Any]) -> ColumnElement[b
 
 
 def any_named(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    """The same for a statement that is composed once: the list is given to `fetch` by this name."""
+    """The same for a prebuilt statement: the list is passed to `fetch` by this name."""
     return _member(column, place(name, type_=_List(_kind(column, ()))))
 
 
 def any_packed(column: ColumnElement[Any], base: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    """SQLite's packed key (ADR-024): the base, with each value of the list of this name put into it."""
+    """SQLite's packed key (ADR-024): the base combined with each value of the list of this name."""
     return _member(column, place(name, type_=_List(BigInteger)), base)
 
 
 def padded(values: Iterable[Any]) -> list[Any]:
-    """For statements that the driver is given as text: the last value again, up to a power of two.
+    """For statements passed to the driver as text: repeats the last value up to a power of two.
 
-    So there are twenty of a statement and not a thousand. More than this fit into no statement.
+    So there are twenty variants of a statement and not a thousand. Longer lists are not padded.
     """
     listed = list(values)
     size = 1 << max(0, len(listed) - 1).bit_length()
-    return listed + listed[-1:] * (size - len(listed)) if size <= MOST_PADDED else listed
+    return listed + listed[-1:] * (size - len(listed)) if size <= MAX_PADDED else listed
 
 
 def portioned(rows: int) -> Iterator[int]:
-    """Rows of each statement that writes so many: some statements more, and a few sizes instead of any.
+    """The row counts of the statements that write `rows` rows: a few fixed sizes instead of any.
 
-    Few statements, because the driver gives up the interpreter several times in each and must get it back.
+    Few statements, because the driver releases the interpreter lock several times in each and must reacquire
+    it.
     """
     while rows:
         size = next((size for size in ROWS if size <= rows), rows)
@@ -107,9 +124,22 @@ def _member(column: ColumnElement[Any], values: BindParameter[Any], *base: Any) 
 
 
 def _kind(column: ColumnElement[Any], values: Iterable[Any]) -> type[TypeEngine[Any]]:
-    """By the column; by the values where the column's type is not known."""
+    """The type of the column, or of the values where it is unknown."""
     if isinstance(column.type, Float):
         return Double
     if isinstance(column.type, Integer) or any(isinstance(value, int) for value in values):
         return BigInteger
     return Text
+
+
+def among_numbers(table: FromClause) -> ColumnElement[bool]:
+    """The rows of a big table whose numbers are passed to `fetch` as `numbers`."""
+    if "key" in table.c:
+        return any_packed(table.c.key, tenant_base(), "numbers")
+    return and_(table.c.tenant_id == TENANT, any_named(table.c.sequence_number, "numbers"))
+
+
+def tenant_base() -> ColumnElement[Any]:
+    """The prefix of the tenant's keys on SQLite (ADR-024)."""
+    heads = tables.chain_heads.c
+    return select(heads.tenant_no).where(heads.tenant_id == TENANT).scalar_subquery().op("<<")(40)

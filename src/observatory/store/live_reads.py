@@ -1,9 +1,9 @@
-"""The sessions and agents a span of new messages touched; the same on both databases, mixed into `Reads`.
+"""The sessions and agents changed by a range of new messages; the same on both databases, mixed into `Reads`.
 
-Found by the numbers of the span, so it costs what the span holds and not what the tenant does. Each is one
-query without lists of values, made up and planned once: to make one up took as long as to answer it. SQLite
-gives all rows as one: its driver takes the interpreter's lock again for every row, and beside a busy loop
-each time is a wait.
+Selected by sequence numbers, so the cost depends on the range and not on the tenant. Each is one query
+without lists of values, built and planned once: building one took as long as executing it. SQLite returns all
+rows as one: its driver reacquires the interpreter lock for every row, and each time waits for a busy event
+loop.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Float, Select, case, func, select
 
-from observatory.runtime.live_rows import Rows
+from observatory.derived.live_rows import Rows
 from observatory.store import tables
 from observatory.store.fetches import HIGH, LIMIT, LOW, TENANT, Fetches
-from observatory.store.shapes import Shape
+from observatory.store.shapes import TableShape
 
-LONG = 200_000  # characters; more are unpacked beside the event loop, which they would hold up
+MAX_INLINE_CHARS = 200_000  # characters; longer texts are parsed in a thread, not to block the event loop
 
 
-class Asked(NamedTuple):
-    """A query composed once; its values are given each time."""
+class PreparedQuery(NamedTuple):
+    """A prebuilt query; its parameter values are passed each time."""
 
     query: Select[Any]
     names: list[str]
     floats: list[int]
 
     def unpacked(self, text: str) -> Rows:
-        made = []
+        rows = []
         for row in _packed(text):
             for place in self.floats:
                 row[place] = None if row[place] is None else float(row[place])
-            made.append(dict(zip(self.names, row, strict=True)))
-        return made
+            rows.append(dict(zip(self.names, row, strict=True)))
+        return rows
 
 
 _packed = msgspec.json.Decoder(list[list[Any]]).decode
@@ -45,7 +45,7 @@ _packed = msgspec.json.Decoder(list[list[Any]]).decode
 class LiveReads(Fetches):
     """The `Touches` protocol over any store that can `fetch` rows."""
 
-    _shape: Shape
+    _shape: TableShape
     dialect: str
 
     async def sessions_touched(self, tenant_id: str, after: int, until: int) -> Rows:
@@ -64,33 +64,33 @@ class LiveReads(Fetches):
         )
 
     @cached_property
-    def _touched_sessions(self) -> Asked:
+    def _touched_sessions(self) -> PreparedQuery:
         sessions = tables.sessions
         return self._asked(
             select(sessions).where(sessions.c.tenant_id == TENANT, sessions.c.session_no.in_(self._spoken))
         )
 
     @cached_property
-    def _touched_agents(self) -> Asked:
+    def _touched_agents(self) -> PreparedQuery:
         agents, members = tables.agents, tables.members.c
-        # One that went on since has a later number than the span; one that did not has its own in it.
+        # An agent active since then has a later number than the range; others have theirs in it.
         numbers = select(members.agent_no).where(
             members.tenant_id == TENANT, members.session_no.in_(self._spoken), members.last_seq >= LOW
         )
         return self._asked(select(agents).where(agents.c.tenant_id == TENANT, agents.c.agent_no.in_(numbers)))
 
     @cached_property
-    def _newest_sessions(self) -> Asked:
+    def _newest_sessions(self) -> PreparedQuery:
         sessions = tables.sessions
         query = select(sessions).where(sessions.c.tenant_id == TENANT, sessions.c.messages > 0)
         return self._asked(query.order_by(sessions.c.last_seq.desc()).limit(LIMIT))
 
     @cached_property
-    def _all_agents(self) -> Asked:
+    def _all_agents(self) -> PreparedQuery:
         return self._asked(select(tables.agents).where(tables.agents.c.tenant_id == TENANT))
 
     @cached_property
-    def _all_pulses(self) -> Asked:
+    def _all_pulses(self) -> PreparedQuery:
         return self._asked(select(tables.pulses).where(tables.pulses.c.tenant_id == TENANT))
 
     @property
@@ -102,11 +102,11 @@ class LiveReads(Fetches):
             .where(*shape.between(TENANT, LOW, HIGH))
         )
 
-    def _asked(self, query: Select[Any]) -> Asked:
-        """With the names of its columns, and the places of those that SQLite gives as text."""
+    def _asked(self, query: Select[Any]) -> PreparedQuery:
+        """The query with its column names, and the indexes of columns that SQLite returns as text."""
         names = [column.name for column in query.selected_columns]
         if self.dialect != "sqlite":
-            return Asked(query, names, [])
+            return PreparedQuery(query, names, [])
         found = query.subquery()
         floats = [place for place, column in enumerate(found.c) if isinstance(column.type, Float)]
         # As text: SQLite writes a number into JSON with 15 digits, and a score may have 17.
@@ -115,11 +115,15 @@ class LiveReads(Fetches):
             for place, column in enumerate(found.c)
         ]
         packed = select(func.json_group_array(func.json_array(*values))).select_from(found)
-        return Asked(packed, names, floats)
+        return PreparedQuery(packed, names, floats)
 
-    async def _rows_of(self, tenant_id: str, asked: Asked, **values: Any) -> Rows:
+    async def _rows_of(self, tenant_id: str, asked: PreparedQuery, **values: Any) -> Rows:
         found = await self.fetch(tenant_id, asked.query, tenant=tenant_id, **values)
         if self.dialect != "sqlite":
             return [dict(row._mapping) for row in found]
         text = found[0][0]
-        return asked.unpacked(text) if len(text) < LONG else await asyncio.to_thread(asked.unpacked, text)
+        return (
+            asked.unpacked(text)
+            if len(text) < MAX_INLINE_CHARS
+            else await asyncio.to_thread(asked.unpacked, text)
+        )

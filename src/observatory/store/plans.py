@@ -1,4 +1,4 @@
-"""How old the plans of PostgreSQL connections are, and when they are made anew."""
+"""Discards the cached query plans of PostgreSQL connections periodically."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ import time
 
 import asyncpg
 
-# Plans are kept for so long. On an empty table one index is as good as another, and the one taken then may
-# walk through all of a tenant for every row that is asked for (a page of 500 took 0.7 s of CPU); PostgreSQL
-# itself thinks it over when the table was analysed, a minute or two after the first rows.
+# Maximum age of plans. On an empty table all indexes look equal, and the one chosen then may scan a whole
+# tenant
+# for every requested row (a page of 500 took 0.7 s of CPU); PostgreSQL plans again only after the table was
+# analysed, a minute or two after the first rows.
 PLANS_S, FORGET_PLANS = 0.5, "DISCARD PLANS"
-MOST_CONNECTIONS = 64
+MAX_CONNECTIONS = 64
 
 
 class Plans:
-    """When the plans of connections were made, by the server's process."""
+    """When the plans of each connection were last discarded, by server process."""
 
     def __init__(self) -> None:
-        self._made: dict[int, float] = {}
+        self._discarded_at: dict[int, float] = {}
 
     def are_old(self, connection: asyncpg.Connection) -> bool:
-        """Once; then they are made anew."""
+        """Whether the plans must be discarded now; true once per interval."""
         pid, now = connection.get_server_pid(), time.monotonic()
-        if now - self._made.get(pid, 0.0) < PLANS_S:
+        if now - self._discarded_at.get(pid, 0.0) < PLANS_S:
             return False
-        self._made.pop(pid, None)
-        self._made[pid] = now
-        if len(self._made) > MOST_CONNECTIONS:  # those that are gone, oldest first
-            del self._made[next(iter(self._made))]
+        self._discarded_at.pop(pid, None)
+        self._discarded_at[pid] = now
+        if len(self._discarded_at) > MAX_CONNECTIONS:  # closed ones, oldest first
+            del self._discarded_at[next(iter(self._discarded_at))]
         return True

@@ -1,9 +1,10 @@
-"""PostgreSQL: a lane and a connection per group of tenants, row level security, the seed's own columns.
+"""The PostgreSQL store: a lane and a connection per group of tenants, row level security, the seed's columns.
 
-The law kept here: every working connection acts as `observatory_app`, which owns nothing and passes no
-policy; every transaction names its tenant before it touches a table; the chain head is locked first; an
-answer leaves after a commit with synchronous_commit=on. A commit whose outcome is unknown is reported as
-`NotDurable`: the client sends again and the dedupe key answers as before. Nothing of asyncpg crosses.
+Law: every working connection uses the role `observatory_app`, which owns nothing and bypasses no policy;
+every transaction sets its tenant before it accesses a table; the chain head is locked first; a response is
+sent only after a commit with synchronous_commit=on. A commit whose outcome is unknown is reported as
+`NotDurable`: the client sends again and the dedupe key gives the same response. No asyncpg exception leaves
+this module.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from sqlalchemy import Executable
 from sqlalchemy.dialects.postgresql import asyncpg as sqlalchemy_asyncpg
 
 from observatory.errors import NotDurable, StartupError, StatementFailed
-from observatory.ledger.chain import Head
-from observatory.pipeline.ports import Finished, Notice
-from observatory.pipeline.state import Changes, Memory, Wants
+from observatory.ledger.chain import ChainHead
+from observatory.pipeline.ports import CommitNotice, PreparedBatch
+from observatory.pipeline.state import BatchState, ReadSet, TransactionChanges
 from observatory.store import tables
 from observatory.store.leases_postgres import PostgresLeases
 from observatory.store.plans import FORGET_PLANS, Plans
@@ -36,16 +37,17 @@ CHANNEL = "observatory"
 OLDEST = 140_000
 COMMAND_TIMEOUT_S = 30
 DIALECT = sqlalchemy_asyncpg.dialect()  # type: ignore[no-untyped-call]
-# Data the database refuses: 22 data, 23 constraint, 54 limits, 42501 a row of another tenant. All else is
-# the medium or the house, and no reason to refuse a message for good.
+# Data the database refuses: 22 data, 23 constraint, 54 limits, 42501 a row of another tenant. All others are
+# failures of the database or the gateway, and no reason to reject a message.
 ROW_ERRORS = ("22", "23", "54", "42501")
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, EOFError)
 MALFORMED = ("XX001", "XX002")  # data_corrupted, index_corrupted
 SESSION = {"application_name": "observatory", "synchronous_commit": "on", "jit": "off", "TimeZone": "UTC"}
-# The append path asks only by key, so scans are ruled out. A gateway that hangs must not keep a head locked
-# for longer than others wait for it (COMMAND_TIMEOUT_S): between two statements it is idle, in one it is
-# slow, and half way through sending one it is neither: a limit on transactions would end that too, and every
-# import that takes longer.
+# The append path reads only by key, so scans are disabled. A hanging gateway must not keep a head locked for
+# longer than others wait for it (COMMAND_TIMEOUT_S): between two statements it is idle, in one it is slow,
+# and
+# half way through sending one it is neither: a limit on transactions would end that too, but also long
+# imports.
 LANE_SESSION = SESSION | {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
@@ -57,7 +59,7 @@ LANE_SESSION = SESSION | {
 
 
 def dsn(url: str) -> str:
-    """What asyncpg takes: `postgres://` or `postgresql://`, unix sockets as `?host=/folder`."""
+    """The URL for asyncpg, from `postgres://` or `postgresql://`; unix sockets as `?host=/folder`."""
     scheme, mark, rest = url.partition("://")
     if not mark or scheme.partition("+")[0] not in ("postgres", "postgresql"):
         raise StartupError("the database URL must start with postgresql://")
@@ -65,7 +67,7 @@ def dsn(url: str) -> str:
 
 
 async def connect(url: str, session: dict[str, str]) -> asyncpg.Connection:
-    """A working connection: the role taken, the settings set *and read back*."""
+    """A working connection: with the role and the settings, which are *read back*."""
     connection = await asyncpg.connect(
         dsn(url), timeout=10, command_timeout=COMMAND_TIMEOUT_S, server_settings=session
     )
@@ -95,7 +97,7 @@ def translated(error: BaseException) -> Exception:
 
 
 class _Lane:
-    """One thread's loop and connection; made and used in that thread only."""
+    """One thread's event loop and connection; created and used in that thread only."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -109,13 +111,13 @@ class _Lane:
         return self._loop.run_until_complete(awaitable)
 
     def read(self, ask: Callable[[PostgresReading], T]) -> T:
-        """A short transaction without locks; whatever fails in it is the medium."""
+        """A short transaction without locks; every failure in it is one of the database."""
         try:
             return self.run(ask, "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
         except StatementFailed as error:
             raise NotDurable("the database cannot be read now") from error
 
-    # Named, because the server's default may be another and would refuse a second gateway's batches.
+    # Explicit, because another server default could make a second gateway's batches fail.
     def run(
         self,
         unit: Callable[[PostgresTransaction], T],
@@ -137,7 +139,7 @@ class _Lane:
         return value
 
     def _begin(self, begin: str) -> asyncpg.Connection:
-        """A connection inside a transaction. Whatever fails here is the medium, never a message."""
+        """A connection inside a transaction. A failure here is one of the database, never of a message."""
         try:
             if self._connection is not None and self._connection.is_closed():
                 self._drop()
@@ -163,7 +165,7 @@ class _Lane:
         self._drop()
 
     def _drop(self) -> None:
-        """Give up a connection whose state is not known: the server rolls back what it had open."""
+        """Close a connection in an unknown state: the server rolls back its transaction."""
         if self._connection is not None:
             self._connection.terminate()
             self._connection = None
@@ -180,12 +182,12 @@ class _Lane:
         self._loop = None
 
 
-# What the driver is told, the names of its places in order, and the values that stand in the statement.
-Spelt = tuple[str, tuple[str, ...], Mapping[str, Any]]
+# The SQL for the driver, the names of its parameters in order, and the values in the statement.
+_CompiledSql = tuple[str, tuple[str, ...], Mapping[str, Any]]
 
 
-def _spell(statement: Executable) -> Spelt:
-    # Lists are spelled out here: the driver binds single values only.
+def _compile(statement: Executable) -> _CompiledSql:
+    # Lists are expanded here: the driver binds single values only.
     compiled = statement.compile(  # type: ignore[attr-defined]
         dialect=DIALECT, compile_kwargs={"render_postcompile": True}
     )
@@ -193,7 +195,7 @@ def _spell(statement: Executable) -> Spelt:
 
 
 class _Row(asyncpg.Record):  # type: ignore[misc]
-    """A row as `Reads` knows it: by place, and as a mapping."""
+    """A row as `Reads` expects it: by index, and as a mapping."""
 
     @property
     def _mapping(self) -> _Row:
@@ -210,10 +212,10 @@ class PostgresStore(Reads, PostgresLeases):
         self._is_malformed = False
         self._url, self._readers = url, readers
         self._lanes = [_Lane(url) for _ in range(lanes)]
-        # Read for the batch that is thought about while another is written; opened when first needed.
-        self._looking = [_Lane(url) for _ in range(lanes)]
+        # For reading ahead, while another batch is written; opened on first use.
+        self._read_ahead = [_Lane(url) for _ in range(lanes)]
         self._pool: asyncpg.Pool | None = None
-        self._spelt: WeakKeyDictionary[Executable, Spelt] = WeakKeyDictionary()
+        self._compiled: WeakKeyDictionary[Executable, _CompiledSql] = WeakKeyDictionary()
         self._plans = Plans()
 
     mixes_tenants = False
@@ -229,18 +231,20 @@ class PostgresStore(Reads, PostgresLeases):
         return self._lanes[lane].run(unit)
 
     def look(
-        self, lane: int, tenant_id: str, wants: Wants, known: Memory | None, is_pending: bool
-    ) -> Memory | None:
-        return self._looking[lane].read(lambda reading: reading.look(tenant_id, wants, known, is_pending))
+        self, lane: int, tenant_id: str, read_set: ReadSet, known: BatchState | None, is_pending: bool
+    ) -> BatchState | None:
+        return self._read_ahead[lane].read(
+            lambda reading: reading.look(tenant_id, read_set, known, is_pending)
+        )
 
-    def look_more(self, lane: int, memory: Memory, wants: Wants) -> None:
-        self._looking[lane].read(lambda reading: reading.look_more(memory, wants))
+    def read_more(self, lane: int, memory: BatchState, read_set: ReadSet) -> None:
+        self._read_ahead[lane].read(lambda reading: reading.read_more(memory, read_set))
 
-    def finish(self, base: Head, memory: Memory, changes: Changes) -> Finished:
+    def finish(self, base: ChainHead, memory: BatchState, changes: TransactionChanges) -> PreparedBatch:
         return finished(base, memory, changes)
 
     def write(
-        self, lane: int, batch: Finished, then: Callable[[PostgresTransaction], None] | None = None
+        self, lane: int, batch: PreparedBatch, then: Callable[[PostgresTransaction], None] | None = None
     ) -> bool:
         def both(transaction: PostgresTransaction) -> bool:
             stands = transaction.run(batch)
@@ -251,13 +255,13 @@ class PostgresStore(Reads, PostgresLeases):
         return self.transact(lane, both)
 
     def close_lane(self, lane: int) -> None:
-        self._looking[lane].close()
+        self._read_ahead[lane].close()
         self._lanes[lane].close()
 
     async def fetch(
         self, tenant_id: str, statement: Executable, presented: str = "", **values: Any
     ) -> list[Any]:
-        sql, names, given = self._spelling(statement)
+        sql, names, given = self._compiled_sql(statement)
         bound = [values[name] if name in values else given[name] for name in names]
         async with self._reader() as connection:
             if self._plans.are_old(connection):
@@ -266,11 +270,11 @@ class PostgresStore(Reads, PostgresLeases):
                 await connection.execute(NAME_TENANT, tenant_id, presented)
                 return list(await connection.fetch(sql, *bound, record_class=_Row))
 
-    def _spelling(self, statement: Executable) -> Spelt:
-        """A statement that is composed once and kept is spelt once, too."""
-        found = self._spelt.get(statement)
+    def _compiled_sql(self, statement: Executable) -> _CompiledSql:
+        """A prebuilt statement is compiled only once."""
+        found = self._compiled.get(statement)
         if found is None:
-            found = self._spelt[statement] = _spell(statement)
+            found = self._compiled[statement] = _compile(statement)
         return found
 
     @asynccontextmanager
@@ -281,12 +285,12 @@ class PostgresStore(Reads, PostgresLeases):
             async with self._pool.acquire(timeout=COMMAND_TIMEOUT_S) as connection:
                 yield connection
         except DRIVER_ERRORS as error:
-            # Met once it stays so, although other pages can be read.
+            # Once set it stays, although other pages can be read.
             self._is_malformed |= getattr(error, "sqlstate", None) in MALFORMED
             raise NotDurable(f"the database cannot be read now: {type(error).__name__}") from error
 
     async def start(self) -> None:
-        """Open the readers and refuse a server that would not keep what we promise."""
+        """Open the reader connections and refuse a server without the required guarantees."""
         try:
             self._pool = await asyncpg.create_pool(
                 dsn(self._url),
@@ -295,7 +299,7 @@ class PostgresStore(Reads, PostgresLeases):
                 command_timeout=COMMAND_TIMEOUT_S,
                 server_settings=SESSION,
                 init=prepare,
-                reset=_nothing,  # every setting of ours is local to its transaction
+                reset=_nothing,  # all settings are local to their transaction
             )
             async with self._pool.acquire() as connection:
                 await _refuse_unsafe(connection)
@@ -303,14 +307,14 @@ class PostgresStore(Reads, PostgresLeases):
             await self.stop()
             if isinstance(error, asyncpg.PostgresError) and "observatory_app" in str(error):
                 raise StartupError(
-                    "this database was not prepared; run `observatory migrate` first"
+                    "this database is not migrated; run `observatory migrate` first"
                 ) from error
             if isinstance(error, (*DRIVER_ERRORS, NotDurable)):
                 raise StartupError(f"PostgreSQL cannot be used: {error}") from error
             raise
 
     def figures(self) -> dict[str, float]:
-        """How busy it is, without a query."""
+        """Pool usage, without a query."""
         if self._pool is None:
             return {}
         size = self._pool.get_size()
@@ -331,28 +335,28 @@ class PostgresStore(Reads, PostgresLeases):
         if row is None or row[0] or row[1] != "off":
             raise NotDurable("this PostgreSQL server is read-only now")
 
-    async def listen(self, callback: Callable[[Notice], None]) -> None:
-        """Tell of every commit on this database, of any gateway, until cancelled; run by the runner.
+    async def listen(self, callback: Callable[[CommitNotice], None]) -> None:
+        """Report every commit on this database, of any gateway, until cancelled; a background worker.
 
-        What is missed while the connection is away is found by whoever polls: notices are levels.
+        Commits missed while disconnected are found by polling: notices are levels.
         """
 
-        def heard(_connection: object, _pid: int, _channel: str, payload: object) -> None:
+        def on_notify(_connection: object, _pid: int, _channel: str, payload: object) -> None:
             tenant_id, _, number = str(payload).rpartition(":")
-            callback(Notice(tenant_id, int(number)))
+            callback(CommitNotice(tenant_id, int(number)))
 
         while True:
             with suppress(*DRIVER_ERRORS, NotDurable):
-                await self._listen(heard)
+                await self._listen(on_notify)
             await asyncio.sleep(1)
 
-    async def _listen(self, heard: Callable[..., None]) -> None:
-        """Until the connection ends."""
+    async def _listen(self, on_notify: Callable[..., None]) -> None:
+        """Listen until the connection is closed."""
         ended = asyncio.Event()
         connection = await connect(self._url, SESSION)
         try:
             connection.add_termination_listener(lambda _: ended.set())
-            await connection.add_listener(CHANNEL, heard)
+            await connection.add_listener(CHANNEL, on_notify)
             await ended.wait()
         finally:
             connection.terminate()

@@ -1,9 +1,9 @@
-"""PostgreSQL's append path: one statement a table, all rows of a batch as arrays.
+"""PostgreSQL's append path: one statement per table, all rows of a batch as arrays.
 
 The record is sent once and its columns are derived from it by the database, so they cannot differ.
-COPY is refused under row level security; unnest is the fastest way that is not. `load` and `save` work under
-the head's lock; `look` reads without it, for a batch that is thought about while another is written, and
-`run` writes such a batch only if the head is still where the thinking began.
+COPY is refused under row level security; unnest is the fastest alternative. `load` and `save` work under
+the head's lock; `look` reads without it, for a batch that is computed while another is written, and `run`
+writes such a batch only if the head has not moved since.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import msgspec
 from sqlalchemy import Table
 
 from observatory.errors import StatementFailed
-from observatory.ledger.chain import Head
-from observatory.pipeline.ports import Finished, Statement
-from observatory.pipeline.rows import Agent, Breaker, Hold, Member, Session, Step, Tenant
-from observatory.pipeline.state import HOME_TENANT, Changes, Memory, Rulebook, Wants
+from observatory.ledger.chain import ChainHead
+from observatory.pipeline.ports import PreparedBatch, SqlStatement
+from observatory.pipeline.rows import AgentRow, BreakerRow, HoldRow, MemberRow, SessionRow, StepRow, TenantRow
+from observatory.pipeline.state import HOME_TENANT, BatchState, ReadSet, TenantConfig, TransactionChanges
 from observatory.protocol.steps import step_name
-from observatory.store import control, tables
+from observatory.store import read_set as control
+from observatory.store import tables
 from observatory.store.keys import dedupe_key, entity_key
-from observatory.store.memory import (
+from observatory.store.row_mapping import (
     AGENT_CHANGES,
     AGENT_COLUMNS,
     BREAKER_CHANGES,
@@ -48,15 +49,15 @@ from observatory.store.memory import (
     session_row,
     write_sql,
 )
-from observatory.store.rulebook import read_rulebook
 from observatory.store.shredding import on_postgres
+from observatory.store.tenant_config import read_tenant_config
 
-TENANT_LOCK = 0x0B5E71  # advisory: numbers of new tenants are given one at a time
+TENANT_LOCK = 0x0B5E71  # advisory lock: numbers of new tenants are assigned one at a time
 NAME_TENANT = "SELECT set_config('app.tenant', $1, true), set_config('app.presented', $2, true)"
 
 
 def _bulk(table: str, columns: str, conflict: str = "", update: tuple[str, ...] = ()) -> str:
-    """All rows of one tenant in one statement: each `column:type` is sent as an array."""
+    """An INSERT of all rows of one tenant: each `column:type` is sent as an array."""
     names, types = zip(*(word.split(":") for word in columns.split()), strict=True)
     arrays = ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(types, 2))
     sql = f"INSERT INTO {table} (tenant_id, {', '.join(names)}) SELECT $1, * FROM unnest({arrays})"
@@ -66,7 +67,7 @@ def _bulk(table: str, columns: str, conflict: str = "", update: tuple[str, ...] 
     return sql
 
 
-# jsonb_to_record reads the record once a row; it is sent once and its columns cannot differ from it.
+# jsonb_to_record parses the record once per row; it is sent once and its columns cannot differ from it.
 INSERT_EVENTS = """
 INSERT INTO audit_events (tenant_id, sequence_number, record, leaf_hash, audit_event_id, timestamp,
     observed_timestamp, trace_id, span_id, parent_span_id, trace_flags, severity_number, severity_text, body,
@@ -91,7 +92,7 @@ KINDS = {"TEXT": "text", "BIGINT": "bigint", "INTEGER": "smallint", "BLOB": "byt
 
 
 def _keep(table: Table, columns: tuple[str, ...], conflict: str = "", update: tuple[str, ...] = ()) -> str:
-    """`_bulk` of a small table: its columns' types are known."""
+    """`_bulk` for a small table, whose column types are known."""
     spec = " ".join(f"{name}:{KINDS[str(table.c[name].type)]}" for name in columns)
     return _bulk(table.name, spec, conflict, update)
 
@@ -108,28 +109,29 @@ WITH head AS (
         access_version = $6, rulebook_version = $7 WHERE {} RETURNING tenant_id, sequence_number)
 SELECT pg_notify('observatory', tenant_id || ':' || sequence_number) FROM head"""
 MOVE_HEAD = _MOVE.format("tenant_id = $1")
-# The wait for the lock, the test and the move in one: the test is made on the row as it is after the wait.
+# Lock, test and move in one statement: the test uses the row as it is after waiting for the lock.
 MOVE_FROM = _MOVE.format("tenant_id = $1 AND sequence_number = $8 AND event_hash = $9")
 SEE_HEAD = """
 SELECT tenant_no, sequence_number, event_hash, sessions, agents, access_version, rulebook_version
 FROM chain_heads WHERE tenant_id = $1"""
 LOCK_HEAD = f"{SEE_HEAD} FOR NO KEY UPDATE"
-FENCE = "SELECT name, epoch FROM leases WHERE name = ANY($1::text[]) FOR SHARE"
-IMPATIENT = (
+LOCK_LEASES = "SELECT name, epoch FROM leases WHERE name = ANY($1::text[]) FOR SHARE"
+SHORT_TIMEOUTS = (
     "SELECT set_config('idle_in_transaction_session_timeout', '2s', true), "
     "set_config('statement_timeout', '2s', true)"
 )
-# Neither ends a session that stopped half way through what it sends (seen with PostgreSQL 18: a cancel waits
-# for the end of a message, and between those of one statement nobody is idle); this does, from 17 on.
-HURRIED = "SELECT set_config('transaction_timeout', '3s', true)"
+# Neither ends a session that stopped while sending a message (seen with PostgreSQL 18: a cancel waits for the
+# end
+# of a message, and the session does not count as idle between those of one statement); this does, from 17 on.
+SHORT_TRANSACTION = "SELECT set_config('transaction_timeout', '3s', true)"
 LIVE_KEYS = f"{GOOD_KEYS} AND k.tenant_id = $1 AND k.key_id = ANY($2::text[])"
 
 
 def _known(table: Table, key: str, columns: tuple[str, ...]) -> str:
-    """The rows of each of these keys, each looked up by itself.
+    """The rows of each of these keys, each looked up separately.
 
-    `key = ANY(…)` says the same, but until the table was analysed a tenant is taken for 1/200 of it: ten
-    look-ups then seem dearer than walking through the tenant and holding every row against every key.
+    `key = ANY(…)` is equivalent, but until the table is analysed a tenant is estimated as 1/200 of it: ten
+    look-ups then seem more expensive than scanning the tenant and comparing every row with every key.
     """
     names = ", ".join(columns)
     return f"""
@@ -149,12 +151,12 @@ KNOWN_MEMBERS = _known(tables.members, "session_no", MEMBER_COLUMNS)
 
 @lru_cache(maxsize=4_096)
 def _step_key(tenant_id: str, name: str) -> int:
-    """It is asked for when a step is looked up and again when it is written."""
+    """Cached: needed when a step is looked up and again when it is written."""
     return dedupe_key(tenant_id, name)
 
 
 class PostgresReading:
-    """Used synchronously; each call runs the thread's own loop until the answer is there."""
+    """Synchronous reads; each call runs the thread's own event loop until the result arrives."""
 
     def __init__(self, wait: Callable[[Awaitable[Any]], Any], connection: asyncpg.Connection) -> None:
         self._wait, self._connection = wait, connection
@@ -167,19 +169,26 @@ class PostgresReading:
         self._tenant_id = tenant_id
         self._ask(NAME_TENANT, tenant_id, "")
 
-    def look(self, tenant_id: str, wants: Wants, known: Memory | None, is_pending: bool) -> Memory | None:
+    def look(
+        self, tenant_id: str, read_set: ReadSet, known: BatchState | None, is_pending: bool
+    ) -> BatchState | None:
         self._name(tenant_id)
         heads = self._ask(SEE_HEAD, tenant_id)
-        return self._begin(heads[0], tenant_id, wants, known, is_pending) if heads else None
+        return self._begin(heads[0], tenant_id, read_set, known, is_pending) if heads else None
 
-    def look_more(self, memory: Memory, wants: Wants) -> None:
+    def read_more(self, memory: BatchState, read_set: ReadSet) -> None:
         self._name(memory.tenant.tenant_id)
-        self._load(memory, wants)
+        self._load(memory, read_set)
 
     def _begin(
-        self, row: asyncpg.Record, tenant_id: str, wants: Wants, known: Memory | None, is_pending: bool
-    ) -> Memory:
-        tenant = Tenant(
+        self,
+        row: asyncpg.Record,
+        tenant_id: str,
+        read_set: ReadSet,
+        known: BatchState | None,
+        is_pending: bool,
+    ) -> BatchState:
+        tenant = TenantRow(
             tenant_id=tenant_id,
             tenant_no=row[0],
             sessions=row[3],
@@ -187,31 +196,31 @@ class PostgresReading:
             access_version=row[5],
             rulebook_version=row[6],
         )
-        rulebook = known.rulebook if known is not None else Rulebook()
-        memory = Memory(tenant=tenant, head=Head(row[1], row[2]), rulebook=rulebook)
-        # Read after the lock was given, not with it: a row beside the locked one may be older than the wait.
+        tenant_config = known.tenant_config if known is not None else TenantConfig()
+        memory = BatchState(tenant=tenant, head=ChainHead(row[1], row[2]), tenant_config=tenant_config)
+        # Read after locking, not with it: a joined row could be older than the wait for the lock.
         disabled = self._ask("SELECT disabled_ns FROM tenants WHERE tenant_id = $1", tenant_id)
         tenant.disabled = bool(disabled) and disabled[0][0] is not None
         memory.recall(known, is_pending)
-        if rulebook.version != memory.tenant.rulebook_version:
-            memory.rulebook = read_rulebook(row[6], self.find)
-        self._load(memory, wants)
+        if tenant_config.version != memory.tenant.rulebook_version:
+            memory.tenant_config = read_tenant_config(row[6], self.find)
+        self._load(memory, read_set)
         return memory
 
-    def _load(self, memory: Memory, wants: Wants) -> None:
+    def _load(self, memory: BatchState, read_set: ReadSet) -> None:
         tenant_id = memory.tenant.tenant_id
-        self._load_gone_keys(memory, wants.keys)
-        self._load_steps(memory, wants.steps)
-        sessions = wants.sessions | {step.session_id for step in memory.steps.values()}
+        self._load_gone_keys(memory, read_set.keys)
+        self._load_steps(memory, read_set.steps)
+        sessions = read_set.sessions | {step.session_id for step in memory.steps.values()}
         if missing := sessions - memory.sessions.keys():
             found = [session_of(row) for row in self._ask(KNOWN_SESSIONS, tenant_id, list(missing))]
             memory.sessions.update({session.session_id: session for session in found})
             self._load_members(memory, [session.session_no for session in found])
-            control.holds(self, memory, found)
-        if strangers := wants.agents - memory.agents.keys():
-            agents = [agent_of(row) for row in self._ask(KNOWN_AGENTS, tenant_id, list(strangers))]
+            control.load_holds(self, memory, found)
+        if unknown_agents := read_set.agents - memory.agents.keys():
+            agents = [agent_of(row) for row in self._ask(KNOWN_AGENTS, tenant_id, list(unknown_agents))]
             memory.agents.update({agent.entity_id: agent for agent in agents})
-        control.look(self, memory, wants)
+        control.load_read_set(self, memory, read_set)
 
     def find(
         self,
@@ -227,28 +236,28 @@ class PostgresReading:
         )
         return self._ask(sql, *values)
 
-    def payloads(self, memory: Memory, numbers: Collection[int]) -> control.Rows:
+    def payloads(self, memory: BatchState, numbers: Collection[int]) -> control.Rows:
         return self.find("payloads", ("sequence_number", "raw"), among=("sequence_number", numbers))
 
-    def unshredded(self, memory: Memory, numbers: Collection[int]) -> control.Rows:
-        there = "AND raw IS NOT NULL"
-        return self.find("payloads", ("sequence_number",), among=("sequence_number", numbers), tail=there)
+    def unshredded(self, memory: BatchState, numbers: Collection[int]) -> control.Rows:
+        exists = "AND raw IS NOT NULL"
+        return self.find("payloads", ("sequence_number",), among=("sequence_number", numbers), tail=exists)
 
     def leases(self, names: Collection[str]) -> control.Rows:
-        """Who would take one over waits for this transaction: one that hangs in it is cut off soon."""
-        self._ask(IMPATIENT)
+        """A takeover waits for this transaction, so a hanging one is ended soon."""
+        self._ask(SHORT_TIMEOUTS)
         if self._connection.get_server_version().major >= LIMITS_TRANSACTIONS:
-            self._ask(HURRIED)
-        return self._ask(FENCE, list(names))
+            self._ask(SHORT_TRANSACTION)
+        return self._ask(LOCK_LEASES, list(names))
 
-    def _load_gone_keys(self, memory: Memory, keys: dict[str, int]) -> None:
-        """Keys checked before the last change of access are looked at again, under the lock."""
-        doubtful = [key for key, version in keys.items() if version != memory.tenant.access_version]
-        if doubtful:
-            live = self._ask(LIVE_KEYS, memory.tenant.tenant_id, doubtful)
-            memory.gone_keys |= set(doubtful) - {row[0] for row in live}
+    def _load_gone_keys(self, memory: BatchState, keys: dict[str, int]) -> None:
+        """Check keys again that were checked before the last change of access, under the lock."""
+        outdated = [key for key, version in keys.items() if version != memory.tenant.access_version]
+        if outdated:
+            live = self._ask(LIVE_KEYS, memory.tenant.tenant_id, outdated)
+            memory.revoked_keys |= set(outdated) - {row[0] for row in live}
 
-    def _load_steps(self, memory: Memory, names: set[str]) -> None:
+    def _load_steps(self, memory: BatchState, names: set[str]) -> None:
         if not names:
             return
         tenant_id = memory.tenant.tenant_id
@@ -257,64 +266,68 @@ class PostgresReading:
             name = step_name(session_id, step_id, message_id)
             if name in names:
                 notes = tuple(msgspec.json.decode(warnings)) if warnings else ()
-                memory.steps[name] = Step(name, number, digest, session_id, step_id, message_id, state, notes)
+                memory.steps[name] = StepRow(
+                    name, number, digest, session_id, step_id, message_id, state, notes
+                )
 
-    def _load_members(self, memory: Memory, sessions: list[int]) -> None:
-        """All of them: a recalled session must be known whole."""
+    def _load_members(self, memory: BatchState, sessions: list[int]) -> None:
+        """Load all members: a cached session must be complete."""
         if sessions:
             for row in self._ask(KNOWN_MEMBERS, memory.tenant.tenant_id, sessions):
                 memory.members[row[0], row[1]] = member_of(row)
 
 
 class PostgresTransaction(PostgresReading):
-    """Inside BEGIN: the head is locked before anything else is read."""
+    """Within BEGIN: the head is locked before anything else is read."""
 
-    def load(self, tenant_id: str, wants: Wants, known: Memory | None) -> Memory:
+    def load(self, tenant_id: str, read_set: ReadSet, known: BatchState | None) -> BatchState:
         self._name(tenant_id)
         heads = self._ask(LOCK_HEAD, tenant_id) or self._heads_under_lock(tenant_id)
         if heads:
-            return self._begin(heads[0], tenant_id, wants, known, is_pending=False)
+            return self._begin(heads[0], tenant_id, read_set, known, is_pending=False)
         number = self._next_number(tenant_id)
-        return Memory(Tenant(tenant_id=tenant_id, tenant_no=number), Head.genesis(), Rulebook())
+        return BatchState(
+            TenantRow(tenant_id=tenant_id, tenant_no=number), ChainHead.genesis(), TenantConfig()
+        )
 
     def _heads_under_lock(self, tenant_id: str) -> list[asyncpg.Record]:
-        """Tenants are made one at a time, so that no two are given one number."""
+        """Tenants are created one at a time, so that no two get the same number."""
         self._ask("SELECT pg_advisory_xact_lock($1)", TENANT_LOCK)
         return self._ask(LOCK_HEAD, tenant_id)
 
     def _next_number(self, tenant_id: str) -> int:
-        """For a tenant not there yet; stored only if the batch creates it."""
+        """A number for a new tenant; stored only if the batch creates it."""
         self._ask(NAME_TENANT, HOME_TENANT, "")
         last: int = self._ask("SELECT coalesce(max(tenant_no), 0) FROM chain_heads")[0][0]
         self._ask(NAME_TENANT, tenant_id, "")
         return last + 1
 
-    def save(self, memory: Memory, changes: Changes) -> None:
+    def save(self, memory: BatchState, changes: TransactionChanges) -> None:
         self._execute(_rows(memory, changes))
         if not self._ask(MOVE_HEAD, *_head_values(memory)):
             raise StatementFailed("there is no such tenant")
 
-    def run(self, batch: Finished) -> bool:
-        """False, and nothing is written, when the head is not where the thinking began."""
+    def run(self, batch: PreparedBatch) -> bool:
+        """Returns False and writes nothing when the head has moved since the batch was computed."""
         self._ask(NAME_TENANT, batch.tenant_id, "")
         if not self._ask(batch.head.sql, *batch.head.values):
             return False
         self._execute(batch.statements)
         return True
 
-    def _execute(self, statements: list[Statement]) -> None:
+    def _execute(self, statements: list[SqlStatement]) -> None:
         for sql, values, must_hit in statements:
             done = self._wait(self._connection.execute(sql, *values))
             if must_hit and done == "UPDATE 0":
                 raise StatementFailed("an update found no row")
 
 
-def finished(base: Head, memory: Memory, changes: Changes) -> Finished:
+def finished(base: ChainHead, memory: BatchState, changes: TransactionChanges) -> PreparedBatch:
     values = [*_head_values(memory), base.sequence_number, base.event_hash]
-    return Finished(memory.tenant.tenant_id, Statement(MOVE_FROM, values), _rows(memory, changes))
+    return PreparedBatch(memory.tenant.tenant_id, SqlStatement(MOVE_FROM, values), _rows(memory, changes))
 
 
-def _head_values(memory: Memory) -> list[Any]:
+def _head_values(memory: BatchState) -> list[Any]:
     tenant = memory.tenant
     return [
         tenant.tenant_id,
@@ -327,13 +340,13 @@ def _head_values(memory: Memory) -> list[Any]:
     ]
 
 
-def _rows(memory: Memory, changes: Changes) -> list[Statement]:
-    """Everything of a batch but its head: all rows of a table in one statement, a column an array."""
+def _rows(memory: BatchState, changes: TransactionChanges) -> list[SqlStatement]:
+    """Everything in a batch except its head: one statement per table, one array per column."""
     tenant_id = memory.tenant.tenant_id
     statements = []
     for write in changes.writes:
         for sql, values in write_sql(write, lambda number: f"${number}"):
-            statements.append(Statement(sql, values, must_hit=write.where is not None))
+            statements.append(SqlStatement(sql, values, must_hit=write.where is not None))
     events = [
         (
             row.sequence_number,
@@ -365,16 +378,16 @@ def _rows(memory: Memory, changes: Changes) -> list[Statement]:
         (INSERT_EVENTS, events),
         (INSERT_MESSAGES, messages),
         (INSERT_PAYLOADS, [(row.sequence_number, row.raw) for row in changes.messages]),
-        (SAVE_AGENTS, [agent_row(tenant_id, agent)[1:] for agent in memory.touched(Agent)]),
-        (SAVE_SESSIONS, [session_row(tenant_id, session)[1:] for session in memory.touched(Session)]),
-        (SAVE_MEMBERS, [member_row(tenant_id, member)[1:] for member in memory.touched(Member)]),
-        (SAVE_HOLDS, [hold_row(tenant_id, hold)[1:] for hold in memory.touched(Hold)]),
-        (SAVE_BREAKERS, [breaker_row(tenant_id, breaker)[1:] for breaker in memory.touched(Breaker)]),
+        (SAVE_AGENTS, [agent_row(tenant_id, agent)[1:] for agent in memory.touched(AgentRow)]),
+        (SAVE_SESSIONS, [session_row(tenant_id, session)[1:] for session in memory.touched(SessionRow)]),
+        (SAVE_MEMBERS, [member_row(tenant_id, member)[1:] for member in memory.touched(MemberRow)]),
+        (SAVE_HOLDS, [hold_row(tenant_id, hold)[1:] for hold in memory.touched(HoldRow)]),
+        (SAVE_BREAKERS, [breaker_row(tenant_id, breaker)[1:] for breaker in memory.touched(BreakerRow)]),
         (INSERT_DELIVERIES, [delivery_row(tenant_id, row)[1:] for row in changes.deliveries]),
     ]
     for sql, rows in tables:
         if rows:
-            statements.append(Statement(sql, [tenant_id, *map(list, zip(*rows, strict=True))]))
+            statements.append(SqlStatement(sql, [tenant_id, *map(list, zip(*rows, strict=True))]))
     for ordered_by, numbers in changes.shreds:
         statements += on_postgres(tenant_id, ordered_by, list(numbers))
     return statements

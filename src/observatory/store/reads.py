@@ -1,7 +1,7 @@
-"""Reading the record: one set of queries for both databases.
+"""Reads the record: one set of queries for both databases.
 
-What differs between them is a `Shape` (shapes.py); everything else is composed here. Every query
-names its tenant; there is no way to ask without one. Rows are committed rows, in sequence order.
+What differs between them is a `Shape` (shapes.py); everything else is here. Every query names its tenant;
+none works without one. Rows are committed rows, in sequence order.
 """
 
 from __future__ import annotations
@@ -14,22 +14,6 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, select
 
-from observatory.features.alerting.queries import AlertingReads
-from observatory.features.backup.queries import ExportReads
-from observatory.features.fleet.queries import FleetReads
-from observatory.features.fleet.queries_membership import RoomReads
-from observatory.features.hooks.queries import HookReads
-from observatory.features.inbox.queries import InboxReads
-from observatory.features.kill_switch.queries import Standstill
-from observatory.features.redaction.queries import PayloadReads
-from observatory.features.registry.queries import TrafficReads
-from observatory.features.relay.queries import HoldReads
-from observatory.features.schedule.queries import JobReads
-from observatory.features.sessions.queries_alarms import AlarmReads
-from observatory.features.thoughts.queries import ThoughtReads
-from observatory.features.transparency.queries import LogReads
-from observatory.features.transparency.queries_federation import FederationReads
-from observatory.features.webhooks.queries import WebhookReads
 from observatory.ledger.chain import GENESIS_HASH
 from observatory.pipeline.ports import EventFilter, MessageFilter, StoredEvent, StoredMessage
 from observatory.pipeline.state import Principal
@@ -43,7 +27,7 @@ from observatory.store.fetches import HIGH, LIMIT, LOW, TENANT
 from observatory.store.keys import dedupe_key
 from observatory.store.lists import any_named
 from observatory.store.live_reads import LiveReads
-from observatory.store.shapes import Shape, Where, edges, state_of
+from observatory.store.shapes import TableShape, Where, edges, state_of
 
 _heads = tables.chain_heads.c
 HEAD = select(_heads.sequence_number, _heads.event_hash).where(_heads.tenant_id == TENANT)
@@ -51,7 +35,7 @@ KEY = select(tables.api_keys).where(tables.api_keys.c.public_id == bindparam("sh
 KEY_MAKER = select(tables.api_keys.c.created_by).where(
     tables.api_keys.c.tenant_id == TENANT, tables.api_keys.c.key_id == bindparam("key")
 )
-MOST_MAKERS = 8  # keys made with keys made with keys
+MAX_KEY_CHAIN = 8  # length of a chain of keys created with keys
 ENDS = select(tables.api_keys.c.revoked_ns, tables.api_keys.c.expires_ns).where(
     tables.api_keys.c.tenant_id == TENANT, tables.api_keys.c.key_id == bindparam("key")
 )
@@ -73,29 +57,10 @@ class _Recorded(msgspec.Struct):
 _recorded = msgspec.json.Decoder(_Recorded).decode
 
 
-class Reads(
-    HoldReads,
-    Standstill,
-    TrafficReads,
-    InboxReads,
-    RoomReads,
-    CommittedReads,
-    AlarmReads,
-    FleetReads,
-    LiveReads,
-    FederationReads,
-    LogReads,
-    ThoughtReads,
-    PayloadReads,
-    AlertingReads,
-    WebhookReads,
-    JobReads,
-    HookReads,
-    ExportReads,
-):
+class Reads(CommittedReads, LiveReads):
     """Archive and Directory over any store that can `fetch` rows."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: TableShape) -> None:
         self._shape = shape
 
     async def head(self, tenant_id: str) -> tuple[int, str]:
@@ -139,7 +104,7 @@ class Reads(
         return [_message(row) for row in await self.fetch(tenant_id, query)]
 
     async def message(self, tenant_id: str, id_text: str) -> StoredMessage | None:
-        """Ids we minted carry their sequence number; all other names go through the dedupe key."""
+        """Minted ids contain their sequence number; all other names are found by the dedupe key."""
         shape = self._shape
         name = canonical_uuid(id_text) or id_text
         query = self._message_query(tenant_id).where(
@@ -164,14 +129,8 @@ class Reads(
         found = await self.fetch(tenant_id, query, tenant=tenant_id, **values)
         return [dict(row._mapping) for row in found]
 
-    async def sessions_page(
-        self, tenant_id: str, before: int | None, limit: int, severity: str | None = None
-    ) -> list[dict[str, Any]]:
-        """Sessions by last activity, newest first; `before` is the `last_seq` of the page before."""
-        return await self.newest_sessions(tenant_id, before, limit, severity)
-
     async def tenant_rows(self) -> list[dict[str, Any]]:
-        """Every tenant of the house; only the home tenant's admin is shown this."""
+        """Every tenant of the deployment; visible only to the home tenant's admin."""
         found = await self.fetch("tnt_default", select(tables.tenants).order_by(tables.tenants.c.created_ns))
         return [dict(row._mapping) for row in found]
 
@@ -181,8 +140,8 @@ class Reads(
         if not rows:
             return None
         standing = await self._standing(rows[0]._mapping["tenant_id"], rows[0]._mapping["user_id"])
-        # The row again, after the version: a version newer than the row it vouches for would let a key
-        # that was revoked in between pass the corridor's check.
+        # Read the row again after the version: with a version newer than the row, a key revoked in between
+        # would pass the pipeline's check.
         rows = await self.fetch("", KEY, presented=public_id, shown=public_id)
         row = rows[0]._mapping
         ended = row["revoked_ns"] is not None or (row["expires_ns"] or now_ns + 1) <= now_ns
@@ -202,9 +161,9 @@ class Reads(
         return principal, bytes(row["key_hash"])
 
     async def _key_maker(self, row: Mapping[str, Any]) -> str:
-        """The user behind a key; one that was made with another key goes back to that key's maker."""
+        """The user who created a key; for a key created with another key, that key's creator."""
         maker, tenant_id = str(row["created_by"]), row["tenant_id"]
-        for _ in range(MOST_MAKERS):
+        for _ in range(MAX_KEY_CHAIN):
             if not maker.startswith("key_"):
                 break
             found = await self.fetch(tenant_id, KEY_MAKER, tenant=tenant_id, key=maker)
@@ -214,12 +173,12 @@ class Reads(
         return maker
 
     async def login_by_token(self, token_hash: bytes) -> dict[str, Any] | None:
-        """A login link or a browser's cookie, with the user's present role; None once it or its key ended."""
+        """A login link or browser cookie, with the user's current role; None once it or its key has ended."""
         rows = await self.fetch("", LOGIN, presented=token_hash.hex(), shown=token_hash)
         if not rows:
             return None
         standing = await self._standing(rows[0]._mapping["tenant_id"], rows[0]._mapping["user_id"])
-        # As for keys: the row after the version.
+        # As for keys: read the row after the version.
         rows = await self.fetch("", LOGIN, presented=token_hash.hex(), shown=token_hash)
         if standing is None or not rows:
             return None
@@ -234,7 +193,7 @@ class Reads(
         return row | {"access_version": standing[0], "role": standing[1]}
 
     async def _standing(self, tenant_id: str, user_id: str | None) -> tuple[int, str] | None:
-        """(access version, user's role) while tenant and user are in good standing."""
+        """(access version, user's role); None if the tenant or the user is disabled."""
         found = await self.fetch(tenant_id, STANDING, tenant=tenant_id)
         if not found or found[0][1] is not None:
             return None
@@ -259,7 +218,8 @@ class Reads(
     async def _in_time(
         self, tenant_id: str, since_ns: int | None, until_ns: int | None
     ) -> ColumnElement[bool]:
-        """By an event's own time or by when it was recorded (S1168): a sender's clock hides nothing."""
+        """Matches an event's own time or its time of recording (S1168): a wrong sender's clock hides
+        nothing."""
         head, _ = await self.head(tenant_id)
         low = 1 if since_ns is None else await self._first_recorded(tenant_id, since_ns, head)
         high = head if until_ns is None else await self._first_recorded(tenant_id, until_ns, head) - 1
@@ -269,7 +229,8 @@ class Reads(
         )
 
     async def _first_recorded(self, tenant_id: str, at_ns: int, head: int) -> int:
-        """The number of the first event recorded then or later; numbers are dense, and given in time."""
+        """The number of the first event recorded at `at_ns` or later; numbers are dense and ordered by
+        time."""
         low, high = 1, head + 1
         while low < high:
             middle = (low + high) // 2
@@ -288,7 +249,7 @@ class Reads(
         shape = self._shape
         return select(shape.sequence(), shape.events.c.record, shape.events.c.leaf_hash)
 
-    # Asked after every commit by whoever follows the record: [oldest first, newest first].
+    # Executed after every commit by readers that follow the record: [oldest first, newest first].
     @cached_property
     def _event_spans(self) -> list[Select[Any]]:
         return self._spans(self._event_query())

@@ -1,18 +1,18 @@
-"""The word index on PostgreSQL: a tsvector with a GIN index, kept by triggers on the documents.
+"""The word index on PostgreSQL: a tsvector with a GIN index, updated by triggers on the documents.
 
-No policy can shield it: `@@` is not leakproof, and behind a policy PostgreSQL would not use the index. So the
-working role has no right to this table at all. Two functions of the owner reach it, and both know one tenant
-only, the one the connection has named: what a policy would say is written into them. They name the
-schema they were made in and look into the caller's temporary tables last: nobody can put a table in the way.
+Row policies cannot protect it: `@@` is not leakproof, and under a policy PostgreSQL would not use the index.
+So the working role has no rights on this table. Two functions of the owner access it, restricted to the
+tenant the connection has set: they implement what a policy would. They name the schema they were created in
+and search the caller's temporary tables last, so that no table can be substituted.
 """
 
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Subquery, Text, bindparam, column, text
 
-from observatory.features.search.types_query import Term, Wanted
+from observatory.store.search_query import Term, WordQuery
 
-# The words as they are, each at its place: the text parser would take some of them apart.
+# The words unchanged, each at its position: the text parser would split some of them.
 VECTOR = (
     "(SELECT string_agg('''' || word || ''':' || place, ' ') "
     "FROM unnest(string_to_array(new.body, ' ')) WITH ORDINALITY AS told (word, place) "
@@ -22,7 +22,7 @@ SAFE = "SECURITY DEFINER SET search_path = pg_catalog, %1$I, pg_temp"
 
 
 def _made_here(statement: str) -> str:
-    """With `%1$I` for the schema that is current when it is run."""
+    """Replaces `%1$I` with the schema that is current when it is executed."""
     return f"DO $do$ BEGIN EXECUTE format($made${statement}$made$, current_schema()); END $do$"
 
 
@@ -63,8 +63,8 @@ DDL = (
 HITS = "SELECT seq FROM insight_hits(:words, :past, :upto, :most)"
 
 
-def hits(tenant_id: str, wanted: Wanted, after: int, until: int, most: int) -> Subquery:
-    """Of the tenant the connection names, which is this one."""
+def hits(tenant_id: str, wanted: WordQuery, after: int, until: int, most: int) -> Subquery:
+    """The hits of the tenant the connection has set, which is this one."""
     bound = text(HITS).bindparams(
         bindparam("words", match(wanted), Text),
         bindparam("past", after, BigInteger),
@@ -74,8 +74,8 @@ def hits(tenant_id: str, wanted: Wanted, after: int, until: int, most: int) -> S
     return bound.columns(column("seq", BigInteger)).subquery("hits")
 
 
-def match(wanted: Wanted) -> str:
-    """As a tsquery; every word stands in quotes, and holds letters and digits only."""
+def match(wanted: WordQuery) -> str:
+    """The query as a tsquery; every word is quoted, and contains letters and digits only."""
     asked = " & ".join(_any(group) for group in wanted.every)
     return f"{asked} & !{_any(wanted.none)}" if wanted.none else asked
 
@@ -85,7 +85,7 @@ def _any(terms: tuple[Term, ...]) -> str:
 
 
 def _quoted(term: Term) -> str:
-    said = [f"'{word}'" for word in (word.replace("'", "").replace("\\", "") for word in term.words)]
+    quoted = [f"'{word}'" for word in (word.replace("'", "").replace("\\", "") for word in term.words)]
     if term.prefix:
-        said[-1] += ":*"
-    return f"({' <-> '.join(said)})"
+        quoted[-1] += ":*"
+    return f"({' <-> '.join(quoted)})"

@@ -1,10 +1,10 @@
-"""The word index on SQLite: FTS5 without content of its own.
+"""The word index on SQLite: a contentless FTS5 table.
 
-New documents' words are put into it by hand: a trigger costs four times as much, for it makes each of them a
-savepoint of the index. Documents that change or go are few: triggers take their words out. A row's id is the
-tenant's place and the message's number, so that a tenant's words are one range of it and the newest hits come
-first without sorting. The documents hold only words (features/search/words.py) with a space
-between; any other character is therefore part of a word here.
+New documents' words are inserted explicitly: a trigger costs four times as much, because it makes each of
+them a savepoint of the index. Changed or deleted documents are few: triggers remove their words. A row's id
+is the tenant's slot and the message's sequence number, so that a tenant's words are one range and the newest
+hits come first without sorting. Documents contain only words (features/search/words.py) separated by spaces;
+any other character is therefore part of a word here.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Subquery, Text, bindparam, column, text
 
-from observatory.features.search.types_query import Term, Wanted
-from observatory.store.derived_tables import documents
-from observatory.store.derived_writes import Upsert
+from observatory.derived.tables import documents
+from observatory.derived.writes import Upsert
 from observatory.store.keys import SEQ_BITS, SEQ_MASK
+from observatory.store.search_query import Term, WordQuery
 
 
 def _row(which: str) -> str:
@@ -53,7 +53,7 @@ HITS = (
 def put_documents(
     connection: sqlite3.Connection, tenant_id: str, after: int, upserts: Iterable[Upsert]
 ) -> None:
-    """Those of them that are documents; one numbered up to `after` may be there already."""
+    """Insert the documents among the upserts; one numbered up to `after` may exist already."""
     given = (
         dict(zip(one.columns, row, strict=True)) for one in upserts if one.table == NAME for row in one.rows
     )
@@ -71,7 +71,7 @@ def put_documents(
     connection.executemany(ADD_WORDS, [(place << SEQ_BITS | seq, body) for seq, _, body in new])
 
 
-def hits(tenant_id: str, wanted: Wanted, after: int, until: int, most: int) -> Subquery:
+def hits(tenant_id: str, wanted: WordQuery, after: int, until: int, most: int) -> Subquery:
     bound = text(HITS).bindparams(
         bindparam("of_tenant", tenant_id, Text),
         bindparam("words", match(wanted), Text),
@@ -82,8 +82,8 @@ def hits(tenant_id: str, wanted: Wanted, after: int, until: int, most: int) -> S
     return bound.columns(column("seq", BigInteger)).subquery("hits")
 
 
-def match(wanted: Wanted) -> str:
-    """In FTS5's words; every word stands in quotes, and holds letters and digits only."""
+def match(wanted: WordQuery) -> str:
+    """The query in FTS5 syntax; every word is quoted, and contains letters and digits only."""
     asked = " AND ".join(_any(group) for group in wanted.every)
     return f"({asked}) NOT {_any(wanted.none)}" if wanted.none else asked
 
@@ -93,5 +93,5 @@ def _any(terms: tuple[Term, ...]) -> str:
 
 
 def _quoted(term: Term) -> str:
-    said = term.text.replace('"', "")
-    return f'"{said}"*' if term.prefix else f'"{said}"'
+    text = term.text.replace('"', "")
+    return f'"{text}"*' if term.prefix else f'"{text}"'

@@ -1,4 +1,4 @@
-"""The words of each database for the big tables: what differs between them when reading, and nothing else.
+"""The SQL of each database for the big tables: only what differs between them when reading.
 
 SQLite finds rows by its packed key and narrow integer keys (ADR-024), PostgreSQL by the seed's columns.
 """
@@ -32,8 +32,8 @@ LAST_NS = to_ns("2261-12-31T23:59:59.999999999Z")
 Where = list[ColumnElement[bool]]
 
 
-class Shape(Protocol):
-    """The words of one database for the big tables."""
+class TableShape(Protocol):
+    """SQL expressions of one database for the big tables."""
 
     events: FromClause
     messages: FromClause
@@ -54,12 +54,12 @@ class Shape(Protocol):
 
 
 def edges(after: int | None, before: int | None) -> tuple[int, int]:
-    """The first and the last number past one and before the other."""
+    """The first and the last number between two exclusive bounds."""
     return (after or 0) + 1, min(SEQ_MASK, (before or SEQ_MASK + 1) - 1)
 
 
-def state_of(shape: Shape) -> Any:
-    """The archived row is final; what became of a held message stands in its hold."""
+def state_of(shape: TableShape) -> Any:
+    """The state of a message: the archived row is final; a held message's later state is in its hold."""
     state = tables.holds.c.state
     return case(
         (state == "held", "held"),
@@ -102,7 +102,8 @@ class SqliteShape:
         return self.events.c.session_key.in_(keys)
 
     def of_session(self, tenant_id: str, session_no: int, trace_id: str) -> ColumnElement[bool]:
-        """By one key, so that the index gives them in order: several would be sorted, payloads and all."""
+        """By one key, so that the index returns them in order: several keys would need a sort, with
+        payloads."""
         return self.events.c.session_key == self._number(tenant_id).op("<<")(40).op("|")(session_no)
 
     def of_entity(self, tenant_id: str, entity_id: str) -> ColumnElement[bool]:
@@ -125,13 +126,13 @@ class SqliteShape:
 
     def severe(self, tenant_id: str, minimum: int) -> Where:
         where: Where = [self.events.c.severity >= minimum]
-        if minimum >= 17:  # spelled as the partial index spells it, so that it is used
+        if minimum >= 17:  # written exactly as in the partial index, so that it is used
             where += [literal_column("severity >= 17"), self.events.c.tenant_no == self._number(tenant_id)]
         return where
 
 
 class PostgresShape:
-    """The seed's columns. The tenant stands in every query, beside the policy that enforces it."""
+    """The seed's columns. The tenant is in every query, in addition to the policy that enforces it."""
 
     events: FromClause = tables.audit_events
     messages: FromClause = tables.pg_messages
@@ -160,7 +161,7 @@ class PostgresShape:
         return [self.events.c.tenant_id == tenant_id, number >= low, number <= high]
 
     def of_trace(self, tenant_id: str, trace_id: str) -> ColumnElement[bool]:
-        # Compared as CHAR: as text the index on the CHAR(32) column would not be used.
+        # Compared as CHAR: with text the index on the CHAR(32) column would not be used.
         return self.events.c.trace_id == cast(trace_id, CHAR(32))
 
     def of_session(self, tenant_id: str, session_no: int, trace_id: str) -> ColumnElement[bool]:
@@ -174,7 +175,7 @@ class PostgresShape:
         return self._named(self.events.c.sender_key, "av.sender.entity_id", tenant_id, entity_id)
 
     def sent_by_any(self, tenant_id: str, entity_ids: Sequence[str]) -> ColumnElement[bool]:
-        """Two flat lists: a test for each of thousands would be deeper than a database reads."""
+        """Two flat lists: thousands of separate conditions would exceed the database's nesting limit."""
         keys = [entity_key(tenant_id, one) for one in entity_ids]
         text = func.jsonb_extract_path_text(self.events.c.attributes, literal("av.sender.entity_id"))
         return and_(any_of(self.events.c.sender_key, keys), any_of(text, entity_ids))
@@ -182,12 +183,13 @@ class PostgresShape:
     def _named(
         self, key: ColumnElement[Any], name: str, tenant_id: str, entity_id: str
     ) -> ColumnElement[bool]:
-        """By the hashed key, then by the text: `@>` is not leakproof, so a policy bars it from its index."""
+        """By the hashed key, then by the text: `@>` is not leakproof, so under a policy it cannot use its
+        index."""
         text = self.events.c.attributes.op("@>", is_comparison=True)(func.jsonb_build_object(name, entity_id))
         return and_(key == entity_key(tenant_id, entity_id), text)
 
     def in_time(self, tenant_id: str, since_ns: int | None, until_ns: int | None) -> Where:
-        """By the column, which is rounded to µs; rows at the very edge are asked for their exact text."""
+        """By the column, which is rounded to µs; rows at the boundary are compared by their exact text."""
         column = self.events.c.timestamp
         since_ns, until_ns = (None if ns is None else max(0, min(ns, LAST_NS)) for ns in (since_ns, until_ns))
         exact: ColumnElement[str] = literal_column(
@@ -204,7 +206,7 @@ class PostgresShape:
 
     def severe(self, tenant_id: str, minimum: int) -> Where:
         where: Where = [self.events.c.severity_number >= minimum]
-        if minimum >= 17:  # spelled as the partial index spells it, so that it is used
+        if minimum >= 17:  # written exactly as in the partial index, so that it is used
             where.append(literal_column("severity_number >= 17"))
         return where
 

@@ -1,12 +1,12 @@
 """Short reads on the event loop's own thread, for a database in a file.
 
-To hand a query to a thread and to wake the loop with its answer costs more than most answers, and so does
-SQLAlchemy's way to the driver. A statement that is composed once and kept, and was answered at once in a
-thread, is compiled to the driver's text and asked on the loop's thread from then on.
+Passing a query to a thread and waking the loop costs more than executing most queries, and so does
+SQLAlchemy's execution. A prebuilt statement that was fast in a thread is compiled to SQL and executed on the
+loop's thread from then on.
 
-Law: the loop is never kept waiting. An answer that took `LONG_S` sends its statement back to the threads, for
-longer each time; in one turn of the loop no more than `TURN_S` is spent; a lock is not waited for. Whatever
-fails here is asked again in a thread, which reports it.
+Law: the loop is never blocked. A query that took `LONG_S` moves its statement back to the threads, for longer
+each time; in one iteration of the loop no more than `TURN_S` is spent; locks are not waited for. A query that
+fails here is executed again in a thread, which reports the error.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from sqlalchemy.engine.result import result_tuple
 from sqlalchemy.exc import SQLAlchemyError
 
 QUICK_S = 0.001  # in a thread, by SQLAlchemy
-PROOFS = 2  # quick answers in a row before a statement is asked here
+PROOFS = 2  # fast executions in a row before a statement is executed here
 LONG_S = 0.003
 TURN_S = 0.002
 REST_S, MAX_REST_S = 1.0, 60.0
-FORGIVEN = 100  # quick answers after which a long one counts as the first
+FORGIVEN = 100  # fast executions after which the rest time is reset
 CACHE_KB = 2_048
 DIALECT = sqlalchemy_sqlite.dialect()
 Processor = Callable[[Any], Any]
 
 
 class Compiled:
-    """A statement as the driver takes it, and what its values and rows go through."""
+    """A compiled statement with the processors of its parameters and rows."""
 
     def __init__(self, statement: Any) -> None:
         made = statement.compile(dialect=DIALECT, compile_kwargs={"render_postcompile": True})
         self.sql = str(made)
         self._names = tuple(made.positiontup or ())
-        places = made.binds  # one that must be given has no value of its own
+        places = made.binds  # required parameters have no value yet
         self._given = {
             name: value
             for name, value in made.params.items()
@@ -66,7 +66,7 @@ class Compiled:
         return found
 
     def rows(self, cursor: sqlite3.Cursor) -> list[Any]:
-        if not self._names_out:  # a statement in words says by itself what it selects
+        if not self._names_out:  # the columns of a text statement are known only now
             self._names_out = [column[0] for column in cursor.description]
             self._row = result_tuple(self._names_out)
         if not self._out:
@@ -87,8 +87,8 @@ def _plain(_: Compiled, cursor: sqlite3.Cursor) -> list[Any]:
 Made = Callable[[Compiled, sqlite3.Cursor], list[Any]]
 
 
-class Standing:
-    """What is known of one statement."""
+class StatementTiming:
+    """The timing state of one statement."""
 
     def __init__(self) -> None:
         self.compiled: Compiled | None = None
@@ -104,23 +104,23 @@ class ShortReads:
         file: Callable[[], int] = lambda: 0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`file` says which one it is now: a connection to another is closed."""
+        """`file` identifies the current file: a connection to a replaced one is closed."""
         self._connect, self._file, self._clock = connect, file, clock
         self._connection: sqlite3.Connection | None = None
         self._opened = 0
         self._is_closed = False
-        self._statements: WeakKeyDictionary[Executable, Standing] = WeakKeyDictionary()
+        self._statements: WeakKeyDictionary[Executable, StatementTiming] = WeakKeyDictionary()
         self._spent, self._is_counting = 0.0, False
         self.on_loop = self.in_threads = 0  # queries so far
 
     def fetch(self, statement: Executable, values: Mapping[str, Any]) -> list[Any] | None:
-        """The rows; None when a thread is to be asked."""
+        """The rows; None when the query must be executed in a thread."""
         return self._asked(statement, values, Compiled.rows) if self._is_short(statement) else None
 
     def fetch_each(
         self, statements: Sequence[Executable], values: Mapping[str, Any]
     ) -> list[list[Any]] | None:
-        """As the driver gives them, of all or of none."""
+        """The plain rows of all statements, or None."""
         if not all(self._is_short(one) for one in statements):
             return None
         found = []
@@ -152,18 +152,18 @@ class ShortReads:
             known.proofs = 0
             return None
         self.on_loop += 1
-        self._judge(known, began)
+        self._update_timing(known, began)
         return found
 
     def took(self, statement: Executable, seconds: float) -> None:
-        """A thread's answer: two quick ones in a row prove a statement that is kept."""
+        """Report a thread's execution time: two fast ones in a row qualify a prebuilt statement."""
         self.in_threads += 1
         known = self._statements.get(statement)
         if known is None:
-            known = self._statements[statement] = Standing()
+            known = self._statements[statement] = StatementTiming()
         known.proofs = known.proofs + 1 if seconds < QUICK_S else 0
 
-    def _judge(self, known: Standing, began: float) -> None:
+    def _update_timing(self, known: StatementTiming, began: float) -> None:
         now = self._clock()
         self._count(now - began)
         if now - began < LONG_S:
@@ -176,7 +176,7 @@ class ShortReads:
         known.rest_s = min(MAX_REST_S, known.rest_s * 2)
 
     def _count(self, seconds: float) -> None:
-        """What one turn of the loop has spent here."""
+        """Add to the time spent here in this iteration of the loop."""
         self._spent += seconds
         if not self._is_counting:
             self._is_counting = True

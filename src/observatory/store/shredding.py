@@ -1,10 +1,10 @@
-"""What goes with a message's bytes, in the words of both databases (rulings 39, rules S450–S459, S790).
+"""The data deleted with a message's bytes, in the SQL of both databases (ruling 39, rules S450–S456, S790).
 
-Beside its payload that is: what an agent's last heartbeat said of its work, the body of the webhook that
-became it, and what its reminder carries: the job, its runs and their dead letters. A reminder whose step is
-shredded still comes at its time; it says `{"shredded": true}` in place of what it carried.
+In addition to its payload: the task in an agent's last heartbeat, the body of the webhook that became the
+message, and the content of its reminder: the job, its runs and their dead letters. A reminder whose step is
+shredded is still delivered on time, with `{"shredded": true}` as its content.
 
-Law: no statement here reads what it takes away: what somebody broke past the gateway is forgotten as well.
+Law: no statement here reads what it deletes: data corrupted outside the gateway is deleted as well.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from observatory.pipeline.ports import Statement
+from observatory.pipeline.ports import SqlStatement
 from observatory.store.lists import padded
 
 EMPTY: Final = '{"shredded": true}'
@@ -20,7 +20,7 @@ LETTER: Final = "shredded, with the message that asked for it"
 
 UNSHREDDED: Final = "SELECT key FROM payloads WHERE raw IS NOT NULL AND key IN"
 SHRED: Final = "UPDATE payloads SET raw=NULL, salt=NULL, shredded_by=? WHERE shredded_by IS NULL AND key IN"
-# Words of thoughts go by such a write: after it nothing of them may stay in the write-ahead log.
+# Prefixes of the writes that delete the text of thoughts: after them the write-ahead log must be truncated.
 FORGET: Final = ("UPDATE thought_records SET content=", "UPDATE thought_sessions SET intent=")
 
 PG_SHRED: Final = """
@@ -29,7 +29,7 @@ WHERE tenant_id = $1 AND shredded_by IS NULL AND sequence_number = ANY($3::bigin
 
 
 def _run(array: str, build: str, payload: str) -> str:
-    """A run's body as `firing.new_run` writes it, from its job; the one it has is not read."""
+    """A run's body as `firing.new_run` writes it, from its job; the existing one is not read."""
     return (
         f"(SELECT {build}('target', {array}(j.target_kind, j.target_name), 'intent', j.intent, "
         f"'payload', {payload}, 'session_id', j.session_id) FROM jobs j "
@@ -43,8 +43,8 @@ PG_RUN: Final = _run("json_build_array", "json_build_object", f"'{EMPTY}'::json"
 )
 
 
-def _beside(run: str) -> tuple[tuple[str, str], ...]:
-    """Updates but for their WHERE, and the column that names the message."""
+def _related_updates(run: str) -> tuple[tuple[str, str], ...]:
+    """Updates without their WHERE clause, and the column that names the message."""
     return (
         ("UPDATE pulses SET task = NULL, usage = NULL, message_seq = NULL", "message_seq"),
         ("UPDATE hook_calls SET body = NULL", "message_seq"),
@@ -54,9 +54,9 @@ def _beside(run: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-LITE: Final = _beside(LITE_RUN)
+LITE: Final = _related_updates(LITE_RUN)
 POSTGRES: Final = tuple(
-    f"{sql} WHERE tenant_id = $1 AND {column} = ANY($2::bigint[])" for sql, column in _beside(PG_RUN)
+    f"{sql} WHERE tenant_id = $1 AND {column} = ANY($2::bigint[])" for sql, column in _related_updates(PG_RUN)
 )
 
 
@@ -64,17 +64,17 @@ def marked(values: Collection[Any]) -> str:
     return "(" + ",".join("?" * len(values)) + ")"
 
 
-def on_sqlite(tenant_id: str, base: int, ordered_by: int, numbers: Sequence[int]) -> list[Statement]:
-    """`base`: what the keys of this tenant begin with."""
+def on_sqlite(tenant_id: str, base: int, ordered_by: int, numbers: Sequence[int]) -> list[SqlStatement]:
+    """`base`: the high bits of this tenant's keys."""
     numbers = padded(numbers)
     marks, keys = marked(numbers), [base | number for number in numbers]
-    beside = [
-        Statement(f"{sql} WHERE tenant_id = ? AND {column} IN {marks}", [tenant_id, *numbers])
+    related = [
+        SqlStatement(f"{sql} WHERE tenant_id = ? AND {column} IN {marks}", [tenant_id, *numbers])
         for sql, column in LITE
     ]
-    return [Statement(f"{SHRED} {marks}", [ordered_by, *keys], must_hit=True), *beside]
+    return [SqlStatement(f"{SHRED} {marks}", [ordered_by, *keys], must_hit=True), *related]
 
 
-def on_postgres(tenant_id: str, ordered_by: int, numbers: Sequence[int]) -> list[Statement]:
-    beside = [Statement(sql, [tenant_id, list(numbers)]) for sql in POSTGRES]
-    return [Statement(PG_SHRED, [tenant_id, ordered_by, list(numbers)], must_hit=True), *beside]
+def on_postgres(tenant_id: str, ordered_by: int, numbers: Sequence[int]) -> list[SqlStatement]:
+    related = [SqlStatement(sql, [tenant_id, list(numbers)]) for sql in POSTGRES]
+    return [SqlStatement(PG_SHRED, [tenant_id, ordered_by, list(numbers)], must_hit=True), *related]

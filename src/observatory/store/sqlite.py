@@ -1,9 +1,9 @@
-"""SQLite: one file, one writer, WAL with synchronous=FULL.
+"""The SQLite store: one file, one writer, WAL with synchronous=FULL.
 
-The law kept here: a transaction locks the chain head first (BEGIN IMMEDIATE), writes rows in sequence
-order with multi-row statements (the driver gives up the GIL once a statement, so a busy event loop
-does not starve the writer), and returns only after the commit is on disk. Readers have connections of
-their own, read-only, in short transactions, so the WAL can be checkpointed.
+Law: a transaction locks the chain head first (BEGIN IMMEDIATE), writes rows in sequence order with multi-row
+statements (the driver releases the GIL once per statement, so a busy event loop does not starve the writer),
+and returns only after the commit is on disk. Readers have their own connections, read-only, in short
+transactions, so the WAL can be checkpointed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from observatory.errors import NotDurable, StartupError, StatementFailed
-from observatory.ledger.chain import Head
-from observatory.pipeline.ports import Finished
-from observatory.pipeline.state import Changes, Memory, Wants
+from observatory.ledger.chain import ChainHead
+from observatory.pipeline.ports import PreparedBatch
+from observatory.pipeline.state import BatchState, ReadSet, TransactionChanges
 from observatory.store.fetches import PooledFetches
 from observatory.store.leases import SqliteLeases
 from observatory.store.reads import Reads
@@ -35,7 +35,7 @@ from observatory.store.sqlite_append import SqliteReading, SqliteTransaction, fi
 
 log = logging.getLogger("observatory.store")
 T = TypeVar("T")
-MEND = "stop the gateway, look with `observatory doctor`, and restore a good backup"
+MEND = "stop the gateway, run `observatory doctor`, and restore a good backup"
 PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": 2,
@@ -46,26 +46,26 @@ PRAGMAS = {
     "wal_autocheckpoint": 20_000,
     "cache_size": -65_536,
     "temp_store": 2,
-    # What is shredded is overwritten in the file, not only let go of. Rows that are added pay nothing for it.
+    # Shredded data is overwritten in the file, not only freed. Inserts are not slowed down.
     "secure_delete": 1,
 }
 # PERM, BUSY, LOCKED, NOMEM, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL, NOTADB: never the row.
 MEDIUM_ERRORS = {3, 5, 6, 7, 8, 10, 11, 13, 14, 15, 26}
 BUSY_S = 10
-FEW = 50  # tenants whose heads are read without a thread
+FEW = 50  # up to this many tenants, heads are read without a thread
 HEADS = (
     "SELECT t.tenant_id, h.sequence_number FROM tenants t JOIN chain_heads h ON h.tenant_id = t.tenant_id "
     "WHERE t.disabled_ns IS NULL"
 )
 STATEMENTS = 512  # inserts of up to a hundred rows into a handful of tables
 MALFORMED = {11, 26}  # CORRUPT, NOTADB: pages that are not what SQLite wrote
-OLDEST = (3, 35, 0)  # upserts and the JSON functions the seed's view is made of
+OLDEST = (3, 35, 0)  # for upserts and the JSON functions of the seed's view
 
 
 def connect(path: Path, read_only: bool = False, create: bool = False) -> Any:
     """A connection whose pragmas were set *and read back*: durability is never assumed.
 
-    Only a migration creates the file; anyone else who finds it gone must say so.
+    Only a migration creates the file; otherwise a missing file is an error.
     """
     if sqlite3.sqlite_version_info < OLDEST:
         raise StartupError(
@@ -92,15 +92,15 @@ def connect(path: Path, read_only: bool = False, create: bool = False) -> Any:
         found = connection.execute(f"PRAGMA {name}").fetchone()[0]
         if found != value:
             raise StartupError(
-                f"SQLite did not accept {name}={value} (it says {found}); is {path} on a network disk?"
+                f"SQLite did not accept {name}={value} (it returned {found}); is {path} on a network disk?"
             )
     return connection
 
 
-def forget_log(connection: Any) -> bool:
-    """What is overwritten in the file stands in the write-ahead log too: that is emptied now.
+def truncate_wal(connection: Any) -> bool:
+    """Truncate the write-ahead log, which still contains what was overwritten in the file.
 
-    False when somebody reads in it just then; it is emptied with the next order, or at the end.
+    Returns False while a reader uses it; then it is truncated after the next shredding, or at shutdown.
     """
     try:
         connection.execute("PRAGMA busy_timeout=0")
@@ -108,7 +108,7 @@ def forget_log(connection: Any) -> bool:
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         finally:
             connection.execute(f"PRAGMA busy_timeout={BUSY_S * 1_000}")
-    except sqlite3.Error:  # a full disk: the commit stands, the log is read again
+    except sqlite3.Error:  # a full disk: the commit is durable, the log is replayed
         return False
     return not busy
 
@@ -126,7 +126,7 @@ def _translated(error: Exception) -> Exception:
 
 
 def is_malformed(error: BaseException) -> bool:
-    """Whether SQLite met a page that it did not write; SQLAlchemy carries the driver's error inside."""
+    """Whether SQLite found a corrupt page; SQLAlchemy wraps the driver's error."""
     code = getattr(getattr(error, "orig", None) or error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in MALFORMED
 
@@ -142,11 +142,11 @@ class SqliteStore(PooledFetches, Reads, SqliteLeases):
         Reads.__init__(self, SqliteShape())
         SqliteLeases.__init__(self)
         self._path = path
-        self._is_malformed = False  # a reader or the writer met such a page; no later success takes it back
+        self._is_malformed = False  # a reader or the writer found a corrupt page; never reset
         self._connection: Any = None
-        self._looking: Any = None  # reads for the batch that is thought about while another is written
-        self._noticing: Any = None  # knows whether anybody has written, and reads nothing
-        self._looked_from = 0  # which connection notices; a version says nothing to another
+        self._read_ahead: Any = None  # for reading ahead, while another batch is written
+        self._watcher: Any = None  # only detects whether another connection has written
+        self._watcher_no = 0  # counts watcher connections; a version is valid only for one of them
         self._heads: tuple[tuple[int, int] | None, dict[str, int]] | None = None
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="sqlite-read")
         self._engine = create_engine(
@@ -156,7 +156,7 @@ class SqliteStore(PooledFetches, Reads, SqliteLeases):
             poolclass=QueuePool,
             pool_size=4,
             max_overflow=0,
-            pool_use_lifo=True,  # each keeps pages and statements: one seldom needed need not
+            pool_use_lifo=True,  # each caches pages and statements: a rarely needed one need not
         )
         self._short = ShortReads(lambda: connect(path, read_only=True))
 
@@ -170,7 +170,7 @@ class SqliteStore(PooledFetches, Reads, SqliteLeases):
             cursor = self._connection.cursor()
             cursor.execute("BEGIN IMMEDIATE")
         except (sqlite3.Error, StartupError) as error:
-            self._notice(error)
+            self._note_malformed(error)
             self._close_writing()
             raise NotDurable(f"the database cannot be written now: {error}") from error
         try:
@@ -179,7 +179,7 @@ class SqliteStore(PooledFetches, Reads, SqliteLeases):
             cursor.execute("COMMIT")
         except BaseException as error:
             self._undo(cursor)
-            self._notice(error)
+            self._note_malformed(error)
             if isinstance(error, sqlite3.Error | OverflowError | UnicodeEncodeError):
                 translated = _translated(error)
                 if isinstance(translated, NotDurable):
@@ -187,32 +187,32 @@ class SqliteStore(PooledFetches, Reads, SqliteLeases):
                 raise translated from error
             raise
         if transaction.has_shredded:
-            forget_log(self._connection)
+            truncate_wal(self._connection)
         return value
 
     def look(
-        self, lane: int, tenant_id: str, wants: Wants, known: Memory | None, is_pending: bool
-    ) -> Memory | None:
-        return self._read(lambda reading: reading.look(tenant_id, wants, known, is_pending))
+        self, lane: int, tenant_id: str, read_set: ReadSet, known: BatchState | None, is_pending: bool
+    ) -> BatchState | None:
+        return self._read(lambda reading: reading.look(tenant_id, read_set, known, is_pending))
 
-    def look_more(self, lane: int, memory: Memory, wants: Wants) -> None:
-        self._read(lambda reading: reading.look_more(memory, wants))
+    def read_more(self, lane: int, memory: BatchState, read_set: ReadSet) -> None:
+        self._read(lambda reading: reading.read_more(memory, read_set))
 
     def _read(self, ask: Callable[[SqliteReading], T]) -> T:
         try:
-            if self._looking is None:
-                self._looking = connect(self._path, read_only=True)
-            return ask(SqliteReading(self._looking.cursor()))
+            if self._read_ahead is None:
+                self._read_ahead = connect(self._path, read_only=True)
+            return ask(SqliteReading(self._read_ahead.cursor()))
         except (sqlite3.Error, StartupError) as error:
-            self._notice(error)
-            self._close_looking()
+            self._note_malformed(error)
+            self._close_read_ahead()
             raise NotDurable(f"the database cannot be read now: {type(error).__name__}") from error
 
-    def finish(self, base: Head, memory: Memory, changes: Changes) -> Finished:
+    def finish(self, base: ChainHead, memory: BatchState, changes: TransactionChanges) -> PreparedBatch:
         return finished(base, memory, changes)
 
     def write(
-        self, lane: int, batch: Finished, then: Callable[[SqliteTransaction], None] | None = None
+        self, lane: int, batch: PreparedBatch, then: Callable[[SqliteTransaction], None] | None = None
     ) -> bool:
         def both(transaction: SqliteTransaction) -> bool:
             stands = transaction.run(batch)
@@ -222,7 +222,7 @@ class SqliteStore(PooledFetches, Reads, SqliteLeases):
 
         return self.transact(lane, both)
 
-    def _notice(self, error: BaseException) -> None:
+    def _note_malformed(self, error: BaseException) -> None:
         cause = error.__cause__ if isinstance(error, StartupError) else error
         if cause is not None and is_malformed(cause) and not self._is_malformed:
             self._is_malformed = True
@@ -233,19 +233,19 @@ class SqliteStore(PooledFetches, Reads, SqliteLeases):
             cursor.execute("ROLLBACK")
 
     def close_lane(self, lane: int) -> None:
-        self._close_looking()
+        self._close_read_ahead()
         self._close_writing()
 
-    def _close_looking(self) -> None:
-        if self._looking is not None:
-            self._looking.close()
-            self._looking = None
+    def _close_read_ahead(self) -> None:
+        if self._read_ahead is not None:
+            self._read_ahead.close()
+            self._read_ahead = None
 
     def _close_writing(self) -> None:
-        """What the log holds goes into the file, so that a copy of it is whole."""
+        """Write the log into the file, so that a copy of the file is complete."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
-            with suppress(sqlite3.Error):  # a full disk, or a reader at work: the log stays and is read again
+            with suppress(sqlite3.Error):  # a full disk, or an active reader: the log stays and is replayed
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             connection.close()
 
@@ -253,56 +253,56 @@ class SqliteStore(PooledFetches, Reads, SqliteLeases):
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, run)
         except (sqlite3.Error, SQLAlchemyError, StartupError) as error:
-            self._notice(error)
+            self._note_malformed(error)
             raise NotDurable(f"the database cannot be read now: {type(error).__name__}") from error
 
     async def heads(self) -> dict[str, int]:
-        """While nobody has written, from memory: those who look for work ask a dozen times a second."""
+        """Cached until something is written: background workers call this a dozen times a second."""
         version, known = self._version(), self._heads
         if known is None or version is None or known[0] != version:
             few = version is not None and known is not None and len(known[1]) <= FEW
             found = self._heads_here() if few else await super().heads()
-            # The version is from before the query: what was written meanwhile is asked for again.
+            # The version is from before the query: a write in between causes another query.
             self._heads = known = (version, found)
         return dict(known[1])
 
     def _heads_here(self) -> dict[str, int]:
-        """Of a few tenants it takes less than the way to another thread and back."""
+        """For a few tenants this is faster than switching to another thread."""
         try:
-            return dict(self._noticing.execute(HEADS).fetchall())
+            return dict(self._watcher.execute(HEADS).fetchall())
         except sqlite3.Error as error:
-            self._notice(error)
-            self._close_noticing()
+            self._note_malformed(error)
+            self._close_watcher()
             raise NotDurable(f"the database cannot be read now: {type(error).__name__}") from error
 
     def _version(self) -> tuple[int, int] | None:
-        """Changes with every commit of any other connection, of any process; None when it cannot be told."""
+        """Changes with every commit of any other connection, of any process; None when unknown."""
         try:
-            if self._noticing is None:
-                self._noticing = connect(self._path, read_only=True)
-                self._looked_from += 1
-            return self._looked_from, int(self._noticing.execute("PRAGMA data_version").fetchall()[0][0])
+            if self._watcher is None:
+                self._watcher = connect(self._path, read_only=True)
+                self._watcher_no += 1
+            return self._watcher_no, int(self._watcher.execute("PRAGMA data_version").fetchall()[0][0])
         except (sqlite3.Error, StartupError):
-            self._close_noticing()
+            self._close_watcher()
             return None
 
-    def _close_noticing(self) -> None:
-        if self._noticing is not None:
-            self._noticing.close()
-            self._noticing = None
+    def _close_watcher(self) -> None:
+        if self._watcher is not None:
+            self._watcher.close()
+            self._watcher = None
 
     async def start(self) -> None:
         await self.ping()
 
     async def ping(self) -> None:
         if not self._path.exists():
-            raise NotDurable("the database file is gone")
+            raise NotDurable("the database file is missing")
         if self._is_malformed:
             raise NotDurable(f"the database has malformed pages: {MEND}")
         await self.head("tnt_none")
 
     def figures(self) -> dict[str, float]:
-        """How big it is and how busy: by the folder and by memory, without a query."""
+        """File sizes and pool usage, without a query."""
         sizes = {"database_bytes": self._path, "wal_bytes": self._path.with_name(f"{self._path.name}-wal")}
         found = {name: path.stat().st_size for name, path in sizes.items() if path.exists()}
         pool = self._engine.pool
@@ -311,7 +311,7 @@ class SqliteStore(PooledFetches, Reads, SqliteLeases):
         return {**found, "readers": busy + pool.checkedin(), "readers_busy": busy}
 
     async def stop(self) -> None:
-        self._close_noticing()
+        self._close_watcher()
         self._short.close()
         self._readers.shutdown(wait=True)
         self._engine.dispose()

@@ -1,8 +1,8 @@
 """SQLite's append path: what a batch reads, and its rows as multi-row statements.
 
 `load` and `save` work under the lock of an open transaction. `look` reads without one, for a batch that is
-thought about while another is written; `finished` is that batch with every row built, and `run` writes it
-only if the chain's head is still where the thinking began.
+computed while another is written; `finished` builds all rows of such a batch, and `run` writes it only if the
+chain's head has not moved since.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 import msgspec
 
 from observatory.errors import StatementFailed
-from observatory.ledger.chain import Head
-from observatory.pipeline.ports import Finished, Statement
-from observatory.pipeline.rows import Agent, Breaker, Hold, Member, Session, Step, Tenant
-from observatory.pipeline.state import Changes, Memory, Rulebook, Wants
+from observatory.ledger.chain import ChainHead
+from observatory.pipeline.ports import PreparedBatch, SqlStatement
+from observatory.pipeline.rows import AgentRow, BreakerRow, HoldRow, MemberRow, SessionRow, StepRow, TenantRow
+from observatory.pipeline.state import BatchState, ReadSet, TenantConfig, TransactionChanges
 from observatory.protocol.steps import step_name
-from observatory.store import control
+from observatory.store import read_set as control
 from observatory.store.keys import SEQ_MASK, dedupe_key, entity_key
 from observatory.store.lists import padded, portioned
-from observatory.store.memory import (
+from observatory.store.row_mapping import (
     AGENT_CHANGES,
     AGENT_COLUMNS,
     BREAKER_CHANGES,
@@ -47,10 +47,10 @@ from observatory.store.memory import (
     session_row,
     write_sql,
 )
-from observatory.store.rulebook import read_rulebook
 from observatory.store.shredding import FORGET, SHRED, UNSHREDDED, on_sqlite
+from observatory.store.tenant_config import read_tenant_config
 
-BIG = 100  # rows of a statement that is worth being written without its empty columns
+BIG = 100  # from this many rows on, a statement omits its empty columns
 DELIVERIES = f"deliveries (tenant_id, {', '.join(DELIVERY_COLUMNS)})"
 Rows = list[tuple[Any, ...]]
 HEAD = (
@@ -67,25 +67,25 @@ MOVE_FROM = f"{MOVE_HEAD} AND sequence_number=? AND event_hash=?"
 
 @lru_cache(maxsize=4_096)
 def _step_key(tenant_id: str, name: str) -> int:
-    """It is asked for when a step is looked up and again when it is written."""
+    """Cached: needed when a step is looked up and again when it is written."""
     return dedupe_key(tenant_id, name)
 
 
-def _inserts(table: str, width: int, flat: list[Any], conflict: str = "") -> Iterable[Statement]:
-    """Rows laid end to end, as multi-row statements."""
+def _inserts(table: str, width: int, flat: list[Any], conflict: str = "") -> Iterable[SqlStatement]:
+    """Multi-row INSERT statements for a flat list of values."""
     start = 0
     for rows in portioned(len(flat) // width):
         end = start + rows * width
         values = flat[start:end]
-        # Not for every number of rows: each set of empty columns is a statement of its own to keep compiled.
+        # Not for few rows: each set of empty columns is a separate statement in the cache.
         empty = _without_empty(values, width) if rows >= BIG else ()
-        yield Statement(_insert_sql(table, width, rows, conflict, empty), values)
+        yield SqlStatement(_insert_sql(table, width, rows, conflict, empty), values)
         start = end
 
 
 def _without_empty(values: list[Any], width: int) -> tuple[int, ...]:
-    """Takes out the columns that are None in every row, and names them: to bind a None costs the driver as
-    much as ten numbers, and it keeps the interpreter meanwhile."""
+    """Remove the columns that are None in every row, and return their indexes: binding a None costs the
+    driver as much as ten numbers, and it keeps the interpreter lock meanwhile."""
     rows = len(values) // width
     empty = [i for i in range(width) if values[i] is None and values[i::width].count(None) == rows]
     for gone, i in enumerate(reversed(empty)):
@@ -110,31 +110,31 @@ def _in(values: Iterable[Any]) -> tuple[str, list[Any]]:
     return "(" + ",".join("?" * len(items)) + ")", items
 
 
-# What a touched row is written by: table, its values, their number, what is done if it is there.
+# How a touched row is written: table, its values, their number, and the conflict clause.
 FLEET: dict[type, tuple[str, Callable[[str, Any], tuple[Any, ...]], int, str]] = {
     kind: (table, row, 1 + len(columns), _upsert(f"tenant_id, {key}", changes))
     for kind, table, row, columns, key, changes in (
-        (Agent, "agents", agent_row, AGENT_COLUMNS, "entity_id", AGENT_CHANGES),
-        (Session, "sessions", session_row, SESSION_COLUMNS, "session_id", SESSION_CHANGES),
-        (Member, "members", member_row, MEMBER_COLUMNS, "session_no, agent_no", MEMBER_CHANGES),
-        (Hold, "holds", hold_row, HOLD_COLUMNS, "sequence_number", HOLD_CHANGES),
-        (Breaker, "breakers", breaker_row, BREAKER_COLUMNS, "capability", BREAKER_CHANGES),
+        (AgentRow, "agents", agent_row, AGENT_COLUMNS, "entity_id", AGENT_CHANGES),
+        (SessionRow, "sessions", session_row, SESSION_COLUMNS, "session_id", SESSION_CHANGES),
+        (MemberRow, "members", member_row, MEMBER_COLUMNS, "session_no, agent_no", MEMBER_CHANGES),
+        (HoldRow, "holds", hold_row, HOLD_COLUMNS, "sequence_number", HOLD_CHANGES),
+        (BreakerRow, "breakers", breaker_row, BREAKER_COLUMNS, "capability", BREAKER_CHANGES),
     )
 }
 
 
-def _rows(memory: Memory, changes: Changes) -> list[Statement]:
-    """Everything of a batch but its head.
+def _rows(memory: BatchState, changes: TransactionChanges) -> list[SqlStatement]:
+    """Everything in a batch except its head.
 
-    Bytes go as bytearrays: those the driver binds as they are, while it searches for an adapter of `bytes`
-    every time, which takes longer than the copy.
+    Bytes are passed as bytearrays: the driver binds these directly, while it searches for an adapter of
+    `bytes` every time, which takes longer than the copy.
     """
     tenant_id, number = memory.tenant.tenant_id, memory.tenant.tenant_no
     base = number << 40
     statements = []
     for write in changes.writes:
         for sql, values in write_sql(write, lambda number: "?"):
-            statements.append(Statement(sql, values, must_hit=write.where is not None))
+            statements.append(SqlStatement(sql, values, must_hit=write.where is not None))
     audit: list[Any] = []
     for row in changes.audit:
         audit += (
@@ -150,23 +150,23 @@ def _rows(memory: Memory, changes: Changes) -> list[Statement]:
         )
     messages: list[Any] = []
     payloads: list[Any] = []
-    for told in changes.messages:
-        key = base | told.sequence_number
+    for message in changes.messages:
+        key = base | message.sequence_number
         messages += (
             key,
-            told.message_id,
-            told.step_id,
-            told.session_no,
-            told.message_type,
-            told.state,
-            told.parents,
-            int(told.parent_inferred),
-            told.warnings,
-            _step_key(tenant_id, told.name),
-            bytearray(told.digest),
-            told.entropy,
+            message.message_id,
+            message.step_id,
+            message.session_no,
+            message.message_type,
+            message.state,
+            message.parents,
+            int(message.parent_inferred),
+            message.warnings,
+            _step_key(tenant_id, message.name),
+            bytearray(message.digest),
+            message.entropy,
         )
-        payloads += (key, None if told.raw is None else bytearray(told.raw), None, None)
+        payloads += (key, None if message.raw is None else bytearray(message.raw), None, None)
     statements += _inserts("audit_log", 9, audit)
     statements += _inserts("messages", 12, messages)
     statements += _inserts("payloads", 4, payloads)
@@ -175,16 +175,16 @@ def _rows(memory: Memory, changes: Changes) -> list[Statement]:
         fleet[type(touched)] += FLEET[type(touched)][1](tenant_id, touched)
     for kind, (table, _, width, conflict) in FLEET.items():
         statements += _inserts(table, width, fleet[kind], conflict)
-    told_of: list[Any] = []
+    inbox_rows: list[Any] = []
     for delivery in changes.deliveries:
-        told_of += delivery_row(tenant_id, delivery)
-    statements += _inserts(DELIVERIES, 1 + len(DELIVERY_COLUMNS), told_of)
+        inbox_rows += delivery_row(tenant_id, delivery)
+    statements += _inserts(DELIVERIES, 1 + len(DELIVERY_COLUMNS), inbox_rows)
     for ordered_by, numbers in changes.shreds:
         statements += on_sqlite(tenant_id, base, ordered_by, list(numbers))
     return statements
 
 
-def _head_values(memory: Memory) -> list[Any]:
+def _head_values(memory: BatchState) -> list[Any]:
     tenant = memory.tenant
     return [
         memory.head.sequence_number,
@@ -197,30 +197,33 @@ def _head_values(memory: Memory) -> list[Any]:
     ]
 
 
-def finished(base: Head, memory: Memory, changes: Changes) -> Finished:
+def finished(base: ChainHead, memory: BatchState, changes: TransactionChanges) -> PreparedBatch:
     values = [*_head_values(memory), base.sequence_number, base.event_hash]
-    return Finished(memory.tenant.tenant_id, Statement(MOVE_FROM, values), _rows(memory, changes))
+    return PreparedBatch(memory.tenant.tenant_id, SqlStatement(MOVE_FROM, values), _rows(memory, changes))
 
 
 class SqliteReading:
-    """What a batch must know, read by any connection."""
+    """Reads what a batch needs, with any connection."""
 
     def __init__(self, cursor: Any) -> None:
         self._cursor = cursor
 
-    def look(self, tenant_id: str, wants: Wants, known: Memory | None, is_pending: bool) -> Memory | None:
+    def look(
+        self, tenant_id: str, read_set: ReadSet, known: BatchState | None, is_pending: bool
+    ) -> BatchState | None:
         memory = self._beginning(tenant_id, known, is_pending)
         if memory is not None:
-            self.look_more(memory, wants)
+            self.read_more(memory, read_set)
         return memory
 
-    def _beginning(self, tenant_id: str, known: Memory | None, is_pending: bool) -> Memory | None:
-        """The tenant, its head and rulebook, and what of `known` is true; None for an unknown tenant."""
+    def _beginning(self, tenant_id: str, known: BatchState | None, is_pending: bool) -> BatchState | None:
+        """The tenant, its head and configuration, and what is still valid of `known`; None for an unknown
+        tenant."""
         self._tenant_id = tenant_id
         row = self._cursor.execute(HEAD, (tenant_id,)).fetchone()
         if row is None:
             return None
-        tenant = Tenant(
+        tenant = TenantRow(
             tenant_id=tenant_id,
             tenant_no=row[0],
             sessions=row[3],
@@ -229,20 +232,20 @@ class SqliteReading:
             rulebook_version=row[6],
             disabled=row[7] is not None,
         )
-        rulebook = known.rulebook if known is not None else Rulebook()
-        memory = Memory(tenant=tenant, head=Head(row[1], row[2]), rulebook=rulebook)
+        tenant_config = known.tenant_config if known is not None else TenantConfig()
+        memory = BatchState(tenant=tenant, head=ChainHead(row[1], row[2]), tenant_config=tenant_config)
         memory.recall(known, is_pending)
-        if rulebook.version != memory.tenant.rulebook_version:
-            memory.rulebook = read_rulebook(row[6], self.find)
+        if tenant_config.version != memory.tenant.rulebook_version:
+            memory.tenant_config = read_tenant_config(row[6], self.find)
         return memory
 
-    def look_more(self, memory: Memory, wants: Wants) -> None:
+    def read_more(self, memory: BatchState, read_set: ReadSet) -> None:
         self._tenant_id = memory.tenant.tenant_id
-        self._load_gone_keys(memory, wants.keys)
-        self._load_steps(memory, wants.steps)
-        self._load_sessions(memory, wants.sessions | {step.session_id for step in memory.steps.values()})
-        self._load_agents(memory, wants.agents)
-        control.look(self, memory, wants)
+        self._load_gone_keys(memory, read_set.keys)
+        self._load_steps(memory, read_set.steps)
+        self._load_sessions(memory, read_set.sessions | {step.session_id for step in memory.steps.values()})
+        self._load_agents(memory, read_set.agents)
+        control.load_read_set(self, memory, read_set)
 
     def find(
         self,
@@ -259,11 +262,12 @@ class SqliteReading:
         except sqlite3.OperationalError as error:
             if "UTF-8" not in str(error):
                 raise
-            found = self._bent(sql, values)
+            found = self._find_invalid_text(sql, values)
         return found
 
-    def _bent(self, sql: str, values: Sequence[Any]) -> Rows:
-        """Text that somebody made no text past the gateway: it is for the act to find out, not to fail by."""
+    def _find_invalid_text(self, sql: str, values: Sequence[Any]) -> Rows:
+        """Read text that is not valid UTF-8, changed outside the gateway: the command must detect it, not
+        fail."""
         connection = self._cursor.connection
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         try:
@@ -272,13 +276,13 @@ class SqliteReading:
             connection.text_factory = str
         return found
 
-    def payloads(self, memory: Memory, numbers: Collection[int]) -> Rows:
+    def payloads(self, memory: BatchState, numbers: Collection[int]) -> Rows:
         base = memory.tenant.tenant_no << 40
         marks, keys = _in(base | number for number in numbers)
         found = self._cursor.execute(f"SELECT key, raw FROM payloads WHERE key IN {marks}", keys)
         return [(key & SEQ_MASK, raw) for key, raw in found.fetchall()]
 
-    def unshredded(self, memory: Memory, numbers: Collection[int]) -> Rows:
+    def unshredded(self, memory: BatchState, numbers: Collection[int]) -> Rows:
         base = memory.tenant.tenant_no << 40
         marks, keys = _in(base | number for number in numbers)
         found = self._cursor.execute(f"{UNSHREDDED} {marks}", keys)
@@ -289,18 +293,18 @@ class SqliteReading:
         found = self._cursor.execute(f"SELECT name, epoch FROM leases WHERE name IN {marks}", values)
         return [tuple(row) for row in found.fetchall()]
 
-    def _load_gone_keys(self, memory: Memory, keys: dict[str, int]) -> None:
-        """Keys checked before the last change of access are looked at again, under the lock."""
-        doubtful = [key for key, version in keys.items() if version != memory.tenant.access_version]
-        if doubtful:
-            marks, values = _in(doubtful)
+    def _load_gone_keys(self, memory: BatchState, keys: dict[str, int]) -> None:
+        """Check keys again that were checked before the last change of access, under the lock."""
+        outdated = [key for key, version in keys.items() if version != memory.tenant.access_version]
+        if outdated:
+            marks, values = _in(outdated)
             found = self._cursor.execute(
                 f"{GOOD_KEYS} AND k.tenant_id = ? AND k.key_id IN {marks}",
                 [memory.tenant.tenant_id, *values],
             )
-            memory.gone_keys |= set(doubtful) - {row[0] for row in found.fetchall()}
+            memory.revoked_keys |= set(outdated) - {row[0] for row in found.fetchall()}
 
-    def _load_steps(self, memory: Memory, names: set[str]) -> None:
+    def _load_steps(self, memory: BatchState, names: set[str]) -> None:
         if not names:
             return
         tenant_id = memory.tenant.tenant_id
@@ -315,11 +319,11 @@ class SqliteReading:
             name = step_name(session_id, step_id, message_id)
             if name in names and key >> 40 == memory.tenant.tenant_no:
                 notes = tuple(msgspec.json.decode(warnings)) if warnings else ()
-                memory.steps[name] = Step(
+                memory.steps[name] = StepRow(
                     name, key & SEQ_MASK, digest, session_id, step_id, message_id, state, notes
                 )
 
-    def _load_sessions(self, memory: Memory, ids: set[str]) -> None:
+    def _load_sessions(self, memory: BatchState, ids: set[str]) -> None:
         missing = ids - memory.sessions.keys()
         if missing:
             marks, values = _in(missing)
@@ -331,9 +335,9 @@ class SqliteReading:
             sessions = [session_of(row) for row in found.fetchall()]
             memory.sessions.update({session.session_id: session for session in sessions})
             self._load_members(memory, [session.session_no for session in sessions])
-            control.holds(self, memory, sessions)
+            control.load_holds(self, memory, sessions)
 
-    def _load_agents(self, memory: Memory, ids: set[str]) -> None:
+    def _load_agents(self, memory: BatchState, ids: set[str]) -> None:
         missing = ids - memory.agents.keys()
         if missing:
             marks, values = _in(missing)
@@ -344,8 +348,8 @@ class SqliteReading:
             )
             memory.agents.update({row[1]: agent_of(row) for row in found.fetchall()})
 
-    def _load_members(self, memory: Memory, sessions: list[int]) -> None:
-        """All of them: a recalled session must be known whole."""
+    def _load_members(self, memory: BatchState, sessions: list[int]) -> None:
+        """Load all members: a cached session must be complete."""
         if sessions:
             marks, values = _in(sessions)
             columns = ", ".join(MEMBER_COLUMNS)
@@ -357,31 +361,33 @@ class SqliteReading:
 
 
 class SqliteTransaction(SqliteReading):
-    """Inside BEGIN IMMEDIATE: what is read cannot change before it ends."""
+    """Within BEGIN IMMEDIATE: what is read cannot change before it ends."""
 
     has_shredded = False
 
-    def load(self, tenant_id: str, wants: Wants, known: Memory | None) -> Memory:
-        memory = self.look(tenant_id, wants, known, is_pending=False)
+    def load(self, tenant_id: str, read_set: ReadSet, known: BatchState | None) -> BatchState:
+        memory = self.look(tenant_id, read_set, known, is_pending=False)
         if memory is not None:
             return memory
-        # A number for a tenant not there yet; stored only if the batch creates it.
+        # A number for a new tenant; stored only if the batch creates it.
         found = self._cursor.execute("SELECT coalesce(max(tenant_no), 0) + 1 FROM chain_heads").fetchone()
-        return Memory(Tenant(tenant_id=tenant_id, tenant_no=found[0]), Head.genesis(), Rulebook())
+        return BatchState(
+            TenantRow(tenant_id=tenant_id, tenant_no=found[0]), ChainHead.genesis(), TenantConfig()
+        )
 
-    def save(self, memory: Memory, changes: Changes) -> None:
+    def save(self, memory: BatchState, changes: TransactionChanges) -> None:
         self._execute(_rows(memory, changes))
         if self._cursor.execute(MOVE_HEAD, _head_values(memory)).rowcount != 1:
             raise StatementFailed("there is no such tenant")
 
-    def run(self, batch: Finished) -> bool:
-        """False, and nothing is written, when the head is not where the thinking began."""
+    def run(self, batch: PreparedBatch) -> bool:
+        """Returns False and writes nothing when the head has moved since the batch was computed."""
         if self._cursor.execute(batch.head.sql, batch.head.values).rowcount != 1:
             return False
         self._execute(batch.statements)
         return True
 
-    def _execute(self, statements: Iterable[Statement]) -> None:
+    def _execute(self, statements: Iterable[SqlStatement]) -> None:
         for sql, values, must_hit in statements:
             found = self._cursor.execute(sql, values)
             self.has_shredded = self.has_shredded or sql.startswith((SHRED, *FORGET))

@@ -1,7 +1,7 @@
-"""The names of tables and columns, for composing queries in two dialects.
+"""Tables and columns for building queries in two dialects.
 
 The DDL itself is in `migrations/`; the contract suite reads and writes every table on both databases,
-so a difference between the two shows there. Small tables are the same on both. The three big ones
+so a difference between them is found there. Small tables are the same on both. The three big ones
 differ: on SQLite one packed key (ADR-024), on PostgreSQL the seed's columns.
 """
 
@@ -164,7 +164,7 @@ saved_views = _table(
 reviews = _table(
     SHARED, "reviews", "tenant_id:t sequence_number:i verdict:t note:t reviewed_by:t reviewed_ns:i"
 )
-# Records and nodes before their session: nothing is put under a seal, not even by `observatory copy`.
+# Records and nodes before their session: nothing is inserted under a seal, not even by `observatory copy`.
 thought_records = _table(
     SHARED,
     "thought_records",
@@ -333,12 +333,12 @@ pg_messages = _table(
 )
 pg_payloads = _table(POSTGRES, "payloads", "tenant_id:t sequence_number:i raw:b salt:b shredded_by:i")
 
-# What tells the age of a row, whichever of these a table has; ids settle a tie.
+# Columns that order rows by age, whichever of these a table has; ids break ties.
 AGE = (
     "created_ns", "updated_ns", "issued_ns", "marked_ns", "decided_ns", "sequence_number", "session_no",
     "agent_no", "tenant_id", "user_id", "key_id", "login_id", "agent_type", "version", "name",
 )  # fmt: skip
-# Which small tables operators' acts may write, and what `Directory.rows` may read.
+# The small tables commands may write and `Directory.rows` may read.
 SMALL = SHARED.tables
 # Every table that belongs to a tenant: RLS on PostgreSQL, copied by `observatory copy`; parents first.
 OWNED = tuple(name for name in SMALL if name not in ("house", "leases"))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.flows.server import Server
 from tests.flows.tenant import Tenant
-from tests.flows.tool_desk import ToolDesk, ruled_tenant
+from tests.flows.tool_harness import ToolHarness, ruled_tenant
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +19,8 @@ def tenant(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture
-def desk(tenant: Tenant, tmp_path: Path) -> Iterator[ToolDesk]:
-    one = ToolDesk(tenant, tmp_path / "home")
+def harness(tenant: Tenant, tmp_path: Path) -> Iterator[ToolHarness]:
+    one = ToolHarness(tenant, tmp_path / "home")
     yield one
     for agent in one.agents:
         agent.close()

@@ -22,8 +22,8 @@ from observatory.sdk import Cancelled, Delivery, NotSupported, gate
 from observatory.sdk.integrations import langchain as adapter
 from observatory.sdk.integrations.langchain import ObservatoryMiddleware
 from tests.flows.scripted import Script, calls
-from tests.flows.sdk_desk import PATIENCE_S, Json, aside, until
-from tests.flows.tool_desk import ToolDesk
+from tests.flows.sdk_harness import PATIENCE_S, Json, aside, until
+from tests.flows.tool_harness import ToolHarness
 
 
 class Shop:
@@ -86,78 +86,80 @@ WAYS = pytest.mark.parametrize("way", [ask, aask], ids=["sync", "async"])
 @pytest.mark.req(186, 191)
 @WAYS
 def test_a_paused_agent_runs_no_tool_and_then_reads_what_was_injected_s901(
-    desk: ToolDesk, way: Callable[..., Any]
+    harness: ToolHarness, way: Callable[..., Any]
 ) -> None:
-    speaker, shop = desk.agent(), Shop()
+    speaker, shop = harness.agent(), Shop()
     script = Script(lines=[calls(("read", {"path": "a"})), AIMessage("done")])
     agent = create_agent(script, shop.tools, middleware=[ObservatoryMiddleware(speaker)])
-    thread = f"thread-{desk.name}"
+    thread = f"thread-{harness.name}"
     speaker.session(session_id=thread).step("works").answer(PATIENCE_S)
-    desk.do("pause", thread)
+    harness.do("pause", thread)
     until(lambda: speaker.orders.is_held(thread))
     running: Future[Any] = aside(lambda: way(agent, thread))
     with pytest.raises(TimeoutError):
         running.result(0.2)
     assert script.asked == [] and shop.done == []
-    desk.do("inject", thread, prompt="Use euros")
+    harness.do("inject", thread, prompt="Use euros")
     until(lambda: speaker.orders._prompts)
-    desk.do("unpause", thread)
+    harness.do("unpause", thread)
     state = running.result(PATIENCE_S)
     assert shop.done == [("read", "a")]
     assert script.asked[0] == ["Go", "Use euros"]
     assert state["messages"][-1].content == "done"
     assert speaker.flush(PATIENCE_S)
-    assert desk.told()[1:] == [
+    assert harness.received()[1:] == [
         ("Decided to call read", "success", None),
         ("Call read", "pending", None),
         ("Called read", "success", "content of a"),
         ("Answered", "success", "done"),
     ]
-    items = desk.archived()
+    items = harness.archived()
     assert {item["session_id"] for item in items} == {thread}
     assert items[1]["message"]["state_delta"]["tokens_consumed"] == 8
     assert items[4]["message"]["state_delta"].get("tokens_consumed") is None, "what is not told is absent"
-    assert desk.parents()["Answered"] == ["Called read"]
+    assert harness.parents()["Answered"] == ["Called read"]
 
 
 @pytest.mark.req(99, 181, 183)
 @WAYS
 def test_rules_hold_edit_and_refuse_tools_and_no_gate_holds_up_its_siblings_s902(
-    desk: ToolDesk, way: Callable[..., Any]
+    harness: ToolHarness, way: Callable[..., Any]
 ) -> None:
-    speaker, shop = desk.agent(), Shop()
+    speaker, shop = harness.agent(), Shop()
     wanted = [("deploy", {"to": "production"}), ("read", {"path": "b"}), ("drop_table", {"name": "users"})]
     script = Script(lines=[calls(*wanted), calls(("deploy", {"to": "moon"})), AIMessage("done")])
     agent = create_agent(script, shop.tools, middleware=[ObservatoryMiddleware(speaker)])
     running = aside(lambda: way(agent, None))
-    held = desk.held()
+    held = harness.held()
     until(lambda: shop.done == [("read", "b")])
     assert not running.done()
-    desk.edit({"to": "staging"}, held)
+    harness.edit({"to": "staging"}, held)
     until(lambda: len(script.asked) == 2)
     assert ("deploy", "staging") in shop.done
     heard = script.asked[1][-3:]
     assert any("deployed to staging" in text and "A person changed the input" in text for text in heard)
     assert any("drop_table was not run: a rule forbids it" in text for text in heard)
-    desk.answer("reject", note="not there")
+    harness.answer("reject", note="not there")
     running.result(PATIENCE_S)
     assert "a person rejected it" in script.asked[2][-1] and "not there" in script.asked[2][-1]
     assert [name for name, _ in shop.done] == ["read", "deploy"]
     assert speaker.flush(PATIENCE_S)
-    assert len({item["session_id"] for item in desk.archived()}) == 1, "a run without a thread is a session"
+    assert len({item["session_id"] for item in harness.archived()}) == 1, (
+        "a run without a thread is a session"
+    )
     second = [
-        item for item in desk.archived() if item["message"]["cognition"]["intent"].startswith("Decided")
+        item for item in harness.archived() if item["message"]["cognition"]["intent"].startswith("Decided")
     ]
     assert len(second[1]["parents"]) == 2, "the turn joins the calls that were run"
 
 
-def test_cancel_ends_the_run_and_a_failing_tool_is_a_failed_step_s901(desk: ToolDesk) -> None:
-    speaker, shop = desk.agent(), Shop()
+def test_cancel_ends_the_run_and_a_failing_tool_is_a_failed_step_s901(harness: ToolHarness) -> None:
+    speaker, shop = harness.agent(), Shop()
     script = Script(lines=[calls(("deploy", {"to": "x"})), AIMessage("never")])
     agent = create_agent(script, shop.tools, middleware=[ObservatoryMiddleware(speaker)])
     running = aside(lambda: ask(agent, None))
-    held = desk.held()
-    desk.do("cancel", held["session_id"], note="wrong client")
+    held = harness.held()
+    harness.do("cancel", held["session_id"], note="wrong client")
     with pytest.raises(Cancelled, match="wrong client"):
         running.result(PATIENCE_S)
     assert shop.done == [] and len(script.asked) == 1
@@ -174,31 +176,33 @@ def test_cancel_ends_the_run_and_a_failing_tool_is_a_failed_step_s901(desk: Tool
     with pytest.raises(IndexError):
         ask(agent, None)  # the script is at its end: the model fails
     assert speaker.flush(PATIENCE_S)
-    told = desk.told()
-    assert any(one[:2] == ("Failed to call divide", "failure") for one in told)
-    assert told[-1][:2] == ("Failed to ask the model", "failure")
+    received = harness.received()
+    assert any(one[:2] == ("Failed to call divide", "failure") for one in received)
+    assert received[-1][:2] == ("Failed to ask the model", "failure")
 
 
-def test_the_graphs_own_interrupt_passes_through_and_is_not_asked_for_twice_s903(desk: ToolDesk) -> None:
-    speaker, shop = desk.agent(), Shop()
+def test_the_graphs_own_interrupt_passes_through_and_is_not_asked_for_twice_s903(
+    harness: ToolHarness,
+) -> None:
+    speaker, shop = harness.agent(), Shop()
     script = Script(lines=[calls(("consult", {"question": "Which?"})), AIMessage("done")])
     watch = ObservatoryMiddleware(speaker, needs_approval=["cons*"])
     agent = create_agent(script, shop.tools, middleware=[watch], checkpointer=InMemorySaver())
-    thread = f"interrupted-{desk.name}"
+    thread = f"interrupted-{harness.name}"
     running = aside(lambda: ask(agent, thread))
-    desk.answer("approve")
+    harness.answer("approve")
     state = running.result(PATIENCE_S)
     assert [one.value for one in state["__interrupt__"]] == ["Which?"] and shop.done == []
     state = ask(agent, thread, Command(resume="the blue one"))
     assert shop.done == [("consult", "the blue one")]
     assert speaker.flush(PATIENCE_S)
-    assert [one[0] for one in desk.told()].count("Call consult") == 1
-    assert desk.parents()["Called consult"] == ["Call consult"]
+    assert [one[0] for one in harness.received()].count("Call consult") == 1
+    assert harness.parents()["Called consult"] == ["Call consult"]
 
 
 @pytest.mark.req(504)
-def test_an_agent_called_as_a_tool_is_a_child_of_that_call_s901(desk: ToolDesk) -> None:
-    boss, helper, shop = desk.agent(), desk.agent(f"{desk.name}-helper"), Shop()
+def test_an_agent_called_as_a_tool_is_a_child_of_that_call_s901(harness: ToolHarness) -> None:
+    boss, helper, shop = harness.agent(), harness.agent(f"{harness.name}-helper"), Shop()
     inner = create_agent(
         Script(lines=[calls(("read", {"path": "c"})), AIMessage("it says c")]),
         shop.tools,
@@ -211,11 +215,11 @@ def test_an_agent_called_as_a_tool_is_a_child_of_that_call_s901(desk: ToolDesk) 
         return str(ask(inner, None, topic)["messages"][-1].content)
 
     script = Script(lines=[calls(("research", {"topic": "c"})), AIMessage("done")])
-    ask(create_agent(script, [research], middleware=[ObservatoryMiddleware(boss)]), f"boss-{desk.name}")
+    ask(create_agent(script, [research], middleware=[ObservatoryMiddleware(boss)]), f"boss-{harness.name}")
     assert boss.flush(PATIENCE_S) and helper.flush(PATIENCE_S)
-    outer = desk.archived()
-    desk.name = f"{desk.name}-helper"
-    nested = desk.archived()
+    outer = harness.archived()
+    harness.name = f"{harness.name}-helper"
+    nested = harness.archived()
     assert {item["session_id"] for item in [*outer, *nested]} == {outer[0]["session_id"]}
     assert nested[0]["parents"] == [outer[1]["step_id"]], "its first step follows from the call"
     assert outer[2]["parents"] == [nested[-1]["step_id"]], "what came of the call follows from its last"
@@ -232,7 +236,7 @@ def test_without_a_gateway_tools_run_but_those_that_need_approval_s897(
         watch = ObservatoryMiddleware(speaker, needs_approval=["deploy"])
         ask(create_agent(script, shop.tools, middleware=[watch]), None)
     assert shop.done == [("read", "a")]
-    assert any("deploy was not run: no approval could be had" in text for text in script.asked[1])
+    assert any("deploy was not run: no verdict was received" in text for text in script.asked[1])
 
 
 def test_a_langchain_without_the_hooks_is_refused_s900(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,8 @@ from observatory.sdk import Cancelled, NotSupported
 from observatory.sdk.integrations import langgraph as adapter
 from observatory.sdk.integrations.langgraph import ObservatoryCallback
 from tests.flows.scripted import Script, calls
-from tests.flows.sdk_desk import PATIENCE_S, aside, until
-from tests.flows.tool_desk import ToolDesk
+from tests.flows.sdk_harness import PATIENCE_S, aside, until
+from tests.flows.tool_harness import ToolHarness
 
 
 class Trail(TypedDict, total=False):
@@ -68,7 +68,7 @@ WAYS = pytest.mark.parametrize("way", [invoke, stream], ids=["sync", "async"])
 @pytest.mark.req(504)
 @WAYS
 def test_nodes_are_steps_whose_forks_and_joins_are_the_graphs_s907(
-    desk: ToolDesk, way: Callable[..., Any]
+    harness: ToolHarness, way: Callable[..., Any]
 ) -> None:
     inner = builder("x", "y").add_edge(START, "x").add_edge("x", "y").compile()
     made = builder("a", "b", "b2", "c", "d", "work", "sum").add_node("sub", inner)
@@ -77,13 +77,15 @@ def test_nodes_are_steps_whose_forks_and_joins_are_the_graphs_s907(
     made.add_edge("d", "sub")
     made.add_conditional_edges("sub", lambda _: [Send("work", {}), Send("work", {})], ["work"])
     made.add_edge("work", "sum")
-    graph, speaker = made.compile(), desk.agent()
-    thread = f"graph-{desk.name}"
+    graph, speaker = made.compile(), harness.agent()
+    thread = f"graph-{harness.name}"
     state = way(graph, ObservatoryCallback(speaker, graph), {"seen": []}, thread)
     assert set(state["seen"]) == {"a", "b", "b2", "c", "d", "sum", "work", "x", "y"}
     assert speaker.flush(PATIENCE_S)
-    told = desk.parents()
-    assert {name.removeprefix("Ran "): [one.removeprefix("Ran ") for one in told[name]] for name in told} == {
+    received = harness.parents()
+    assert {
+        name.removeprefix("Ran "): [one.removeprefix("Ran ") for one in received[name]] for name in received
+    } == {
         "a": [],
         "b": ["a"],
         "c": ["a"],
@@ -95,14 +97,14 @@ def test_nodes_are_steps_whose_forks_and_joins_are_the_graphs_s907(
         "work": ["sub"],
         "sum": ["work", "work"],
     }
-    assert {item["session_id"] for item in desk.archived()} == {thread}
-    assert ("Ran b", "success", '{"seen":["b"]}') in desk.told()
+    assert {item["session_id"] for item in harness.archived()} == {thread}
+    assert ("Ran b", "success", '{"seen":["b"]}') in harness.received()
 
 
 @pytest.mark.req(186, 191, 99)
 @WAYS
 def test_a_paused_graph_runs_no_node_and_its_tools_ask_first_s908(
-    desk: ToolDesk, way: Callable[..., Any]
+    harness: ToolHarness, way: Callable[..., Any]
 ) -> None:
     done: list[str] = []
 
@@ -112,7 +114,10 @@ def test_a_paused_graph_runs_no_node_and_its_tools_ask_first_s908(
         done.append(to)
         return f"deployed to {to}"
 
-    script, speaker = Script(lines=[calls(("deploy", {"to": "production"})), AIMessage("done")]), desk.agent()
+    script, speaker = (
+        Script(lines=[calls(("deploy", {"to": "production"})), AIMessage("done")]),
+        harness.agent(),
+    )
     made = StateGraph(Chat)
 
     def ask(state: Chat) -> Any:
@@ -123,22 +128,22 @@ def test_a_paused_graph_runs_no_node_and_its_tools_ask_first_s908(
     made.add_node("ask", ask).add_node("tools", ToolNode([deploy], **hooks))
     made.add_edge(START, "ask").add_conditional_edges("ask", tools_condition).add_edge("tools", "ask")
     graph = made.compile()
-    thread = f"chat-{desk.name}"
+    thread = f"chat-{harness.name}"
     speaker.session(session_id=thread).step("works").answer(PATIENCE_S)
-    desk.do("pause", thread)
+    harness.do("pause", thread)
     until(lambda: speaker.orders.is_held(thread))
     running = aside(lambda: way(graph, watch, {"messages": [("user", "Go")]}, thread))
     with pytest.raises(TimeoutError):
         running.result(0.2)
     assert script.asked == []
-    desk.do("inject", thread, prompt="Use euros")
+    harness.do("inject", thread, prompt="Use euros")
     until(lambda: speaker.orders._prompts)
-    desk.do("unpause", thread)
-    desk.edit({"to": "staging"})
+    harness.do("unpause", thread)
+    harness.edit({"to": "staging"})
     assert running.result(PATIENCE_S)["messages"][-1].content == "done"
     assert done == ["staging"] and script.asked[0] == ["Go", "Use euros"]
     assert speaker.flush(PATIENCE_S)
-    assert [one[0] for one in desk.told()[1:]] == [
+    assert [one[0] for one in harness.received()[1:]] == [
         "Decided to call deploy",
         "Ran ask",
         "Call deploy",
@@ -147,13 +152,13 @@ def test_a_paused_graph_runs_no_node_and_its_tools_ask_first_s908(
         "Answered",
         "Ran ask",
     ]
-    parents = [item["parents"] for item in desk.archived()[1:]]
-    steps = [item["step_id"] for item in desk.archived()[1:]]
+    parents = [item["parents"] for item in harness.archived()[1:]]
+    steps = [item["step_id"] for item in harness.archived()[1:]]
     assert parents[1:] == [[step] for step in steps[:-1]], "one thing after the other"
 
 
-def test_interrupts_pass_failures_are_said_and_cancel_ends_the_run_s909(desk: ToolDesk) -> None:
-    speaker = desk.agent()
+def test_interrupts_pass_failures_are_said_and_cancel_ends_the_run_s909(harness: ToolHarness) -> None:
+    speaker = harness.agent()
     broken = [True]
 
     def consult(state: Trail) -> Trail:
@@ -167,19 +172,19 @@ def test_interrupts_pass_failures_are_said_and_cancel_ends_the_run_s909(desk: To
     made = builder("a").add_node("consult", consult).add_node("work", work)
     made.add_edge(START, "a").add_edge("a", "consult").add_edge("consult", "work").add_edge("work", END)
     graph = made.compile(checkpointer=InMemorySaver())
-    watch, thread = ObservatoryCallback(speaker, graph), f"consult-{desk.name}"
+    watch, thread = ObservatoryCallback(speaker, graph), f"consult-{harness.name}"
     state = invoke(graph, watch, {"seen": []}, thread)
     assert [one.value for one in state["__interrupt__"]] == ["Which?"]
     with pytest.raises(ZeroDivisionError):
         invoke(graph, watch, Command(resume="blue"), thread)
     assert speaker.flush(PATIENCE_S)
-    assert desk.told() == [
+    assert harness.received() == [
         ("Ran a", "success", '{"seen":["a"]}'),
         ("Ran consult", "success", '{"seen":["blue"]}'),
         ("Failed in work", "failure", "ZeroDivisionError: by nothing"),
     ]
-    assert desk.parents()["Ran consult"] == ["Ran a"], "a run goes on from where the thread was"
-    desk.do("cancel", thread, note="enough")
+    assert harness.parents()["Ran consult"] == ["Ran a"], "a run goes on from where the thread was"
+    harness.do("cancel", thread, note="enough")
     until(lambda: speaker.orders.is_cancelled(thread))
     with pytest.raises(Cancelled, match="enough"):
         invoke(graph, watch, None, thread)

@@ -35,8 +35,8 @@ from observatory import Agent as Speaker
 from observatory.sdk import Cancelled, Delivery, Denied, NotSupported, gate
 from observatory.sdk.integrations import openai_agents as adapter
 from observatory.sdk.integrations.openai_agents import ObservatoryRunner
-from tests.flows.sdk_desk import PATIENCE_S, Json, aside, until
-from tests.flows.tool_desk import ToolDesk
+from tests.flows.sdk_harness import PATIENCE_S, Json, aside, until
+from tests.flows.tool_harness import ToolHarness
 
 USED = Usage(requests=1, input_tokens=5, output_tokens=3, total_tokens=8)
 
@@ -128,72 +128,72 @@ WAYS = pytest.mark.parametrize("way", [ask, stream], ids=["run", "streamed"])
 @pytest.mark.req(186, 191)
 @WAYS
 def test_a_paused_agent_runs_no_tool_and_then_reads_what_was_injected_s904(
-    desk: ToolDesk, way: Callable[..., Any]
+    harness: ToolHarness, way: Callable[..., Any]
 ) -> None:
-    speaker, shop = desk.agent(), Shop()
+    speaker, shop = harness.agent(), Shop()
     model = script([("read", {"path": "a"})], "done")
     agent = Agent(name="Clerk", model=model, tools=shop.tools)
-    group = f"group-{desk.name}"
+    group = f"group-{harness.name}"
     speaker.session(session_id=group).step("works").answer(PATIENCE_S)
-    desk.do("pause", group)
+    harness.do("pause", group)
     until(lambda: speaker.orders.is_held(group))
     config = RunConfig(group_id=group)
     running = aside(lambda: way(ObservatoryRunner(speaker), agent, run_config=config))
     with pytest.raises(TimeoutError):
         running.result(0.2)
     assert not model.calls and not shop.done
-    desk.do("inject", group, prompt="Use euros")
+    harness.do("inject", group, prompt="Use euros")
     until(lambda: speaker.orders._prompts)
-    desk.do("unpause", group)
+    harness.do("unpause", group)
     assert running.result(PATIENCE_S) == "done"
     assert shop.done == [("read", "a")]
     assert "Use euros" in heard(model, 0) and heard(model, 1).count("Use euros") == 1
     assert speaker.flush(PATIENCE_S)
-    assert desk.told()[1:] == [
+    assert harness.received()[1:] == [
         ("Decided to call read", "success", None),
         ("Call read", "pending", None),
         ("Called read", "success", "content of a"),
         ("Answered", "success", "done"),
     ]
-    items = desk.archived()
+    items = harness.archived()
     assert {item["session_id"] for item in items} == {group}
     assert items[1]["message"]["state_delta"]["tokens_consumed"] == 8
-    assert desk.parents()["Answered"] == ["Called read"]
+    assert harness.parents()["Answered"] == ["Called read"]
     assert agent.tools == shop.tools and agent.hooks is None, "the agent given is as it was"
 
 
 @pytest.mark.req(99, 181, 183)
 @WAYS
 def test_rules_hold_edit_and_refuse_tools_and_no_gate_holds_up_its_siblings_s905(
-    desk: ToolDesk, way: Callable[..., Any]
+    harness: ToolHarness, way: Callable[..., Any]
 ) -> None:
-    speaker, shop = desk.agent(), Shop()
+    speaker, shop = harness.agent(), Shop()
     wanted = [("deploy", {"to": "production"}), ("read", {"path": "b"}), ("drop_table", {"name": "users"})]
     model = script(wanted, [("deploy", {"to": "moon"}), ("divide", {"by": 0})], "done")
     agent = Agent(name="Clerk", model=model, tools=shop.tools)
     running = aside(lambda: way(ObservatoryRunner(speaker), agent))
-    held = desk.held()
+    held = harness.held()
     until(lambda: shop.done == [("read", "b")])
     with pytest.raises(TimeoutError):
         running.result(0.3)  # longer than the tool may take: a person's time is not the tool's
-    desk.edit({"to": "staging"}, held)
+    harness.edit({"to": "staging"}, held)
     until(lambda: len(model.calls) == 2)
     assert ("deploy", "staging") in shop.done
     assert "deployed to staging" in heard(model, 1) and "A person changed the input" in heard(model, 1)
     assert "drop_table was not run: a rule forbids it" in heard(model, 1)
-    desk.answer("reject", note="not there")
+    harness.answer("reject", note="not there")
     assert running.result(PATIENCE_S) == "done"
     assert "a person rejected it" in heard(model, 2) and "not there" in heard(model, 2)
     assert [name for name, _ in shop.done] == ["read", "deploy"]
     assert speaker.flush(PATIENCE_S)
-    assert any(one[:2] == ("Failed to call divide", "failure") for one in desk.told())
-    assert len({item["session_id"] for item in desk.archived()}) == 1, "a run without a name is a session"
-    assert desk.parents()["Decided to call deploy, divide"] == ["Called deploy", "Called read"]
+    assert any(one[:2] == ("Failed to call divide", "failure") for one in harness.received())
+    assert len({item["session_id"] for item in harness.archived()}) == 1, "a run without a name is a session"
+    assert harness.parents()["Decided to call deploy, divide"] == ["Called deploy", "Called read"]
 
 
 @pytest.mark.req(504)
-def test_a_handoff_is_a_message_and_the_other_agent_goes_on_from_it_s906(desk: ToolDesk) -> None:
-    first, second = desk.agent(), desk.agent(f"{desk.name}-billing")
+def test_a_handoff_is_a_message_and_the_other_agent_goes_on_from_it_s906(harness: ToolHarness) -> None:
+    first, second = harness.agent(), harness.agent(f"{harness.name}-billing")
     started: list[str] = []
 
     class Noted(AgentHooks[Any]):
@@ -209,7 +209,7 @@ def test_a_handoff_is_a_message_and_the_other_agent_goes_on_from_it_s906(desk: T
     assert ask(watch, triage) == "paid"
     assert started == ["Triage", "Billing"], "the agents' own hooks are called too"
     assert first.flush(PATIENCE_S) and second.flush(PATIENCE_S)
-    mine = desk.archived()
+    mine = harness.archived()
     assert [item["message"]["cognition"]["intent"] for item in mine] == [
         "Decided to call transfer_to_billing",
         "Hand over to Billing",
@@ -217,25 +217,25 @@ def test_a_handoff_is_a_message_and_the_other_agent_goes_on_from_it_s906(desk: T
     ]
     assert mine[1]["message"]["identity"]["recipient"] == second.agent_id
     until(lambda: not second.orders.has_messages)
-    desk.name = second.agent_id
-    until(lambda: not desk.inbox())  # what went on in this process waits in no inbox
-    (theirs,) = desk.archived()
+    harness.name = second.agent_id
+    until(lambda: not harness.inbox())  # what went on in this process waits in no inbox
+    (theirs,) = harness.archived()
     assert theirs["parents"] == [mine[2]["step_id"]] and theirs["session_id"] == mine[0]["session_id"]
     rule = {"effect": "deny", "match": {"recipient": [second.agent_id]}}
-    assert (made := desk.server.http("admin").post("/v1/policies", json=rule)).status_code < 300, made.text
+    assert (made := harness.server.http("admin").post("/v1/policies", json=rule)).status_code < 300, made.text
     triage.model = script([("transfer_to_billing", {})])
     with pytest.raises(Denied, match="policy_denied"):
         ask(watch, triage)
 
 
 @WAYS
-def test_cancel_ends_the_run_s904(desk: ToolDesk, way: Callable[..., Any]) -> None:
-    speaker, shop = desk.agent(), Shop()
+def test_cancel_ends_the_run_s904(harness: ToolHarness, way: Callable[..., Any]) -> None:
+    speaker, shop = harness.agent(), Shop()
     model = script([("deploy", {"to": "x"})], "never")
     agent = Agent(name="Clerk", model=model, tools=shop.tools)
     running = aside(lambda: way(ObservatoryRunner(speaker), agent))
-    held = desk.held()
-    desk.do("cancel", held["session_id"], note="wrong client")
+    held = harness.held()
+    harness.do("cancel", held["session_id"], note="wrong client")
     with pytest.raises(Cancelled, match="wrong client"):
         running.result(PATIENCE_S)
     assert not shop.done and len(model.calls) == 1
@@ -245,12 +245,12 @@ def test_cancel_ends_the_run_s904(desk: ToolDesk, way: Callable[..., Any]) -> No
     assert len(model.calls) == 1, "a cancelled session asks no model"
 
 
-def test_a_session_remembers_what_was_injected_s904(desk: ToolDesk) -> None:
-    speaker = desk.agent()
+def test_a_session_remembers_what_was_injected_s904(harness: ToolHarness) -> None:
+    speaker = harness.agent()
     agent, watch = Agent(name="Clerk"), ObservatoryRunner(speaker)
-    memory = SQLiteSession(f"memory-{desk.name}")
+    memory = SQLiteSession(f"memory-{harness.name}")
     speaker.session(session_id=memory.session_id).step("works").answer(PATIENCE_S)
-    desk.do("inject", memory.session_id, prompt="Use euros")
+    harness.do("inject", memory.session_id, prompt="Use euros")
     until(lambda: speaker.orders._prompts)
     agent.model = model = script("one", "two")
     assert ask(watch, agent, session=memory) == "one"
@@ -260,11 +260,11 @@ def test_a_session_remembers_what_was_injected_s904(desk: ToolDesk) -> None:
         watch.run_sync(agent, "Go", session=memory)  # the script is at its end: the model fails
     memory.close()
     assert speaker.flush(PATIENCE_S)
-    assert desk.told()[-1][:2] == ("Failed to ask the model", "failure")
-    assert desk.archived()[-1]["session_id"] == memory.session_id
+    assert harness.received()[-1][:2] == ("Failed to ask the model", "failure")
+    assert harness.archived()[-1]["session_id"] == memory.session_id
 
 
-def test_shell_custom_and_patching_tools_ask_too_s905(desk: ToolDesk) -> None:
+def test_shell_custom_and_patching_tools_ask_too_s905(harness: ToolHarness) -> None:
     """What cannot be told no (a patch) ends the run; the others tell the model why."""
     ran: list[Any] = []
 
@@ -279,7 +279,7 @@ def test_shell_custom_and_patching_tools_ask_too_s905(desk: ToolDesk) -> None:
         create_file = delete_file = update_file
 
     shell = ShellTool(executor=lambda request: keep(request.data.action.commands))
-    note = CustomTool(name="note", description="Note", on_invoke_tool=lambda _, told: keep(told))
+    note = CustomTool(name="note", description="Note", on_invoke_tool=lambda _, received: keep(received))
     patch = ApplyPatchTool(editor=Editor())
     asked: Json = {"type": "shell_call", "status": "completed", "action": {"commands": ["rm -rf /"]}}
     noted: Json = {"type": "custom_tool_call", "id": "n1", "call_id": "n1", "name": "note", "input": "a"}
@@ -298,36 +298,36 @@ def test_shell_custom_and_patching_tools_ask_too_s905(desk: ToolDesk) -> None:
         ]
     )
     agent = Agent(name="Clerk", model=model, tools=[shell, note, patch])
-    watch = ObservatoryRunner(desk.agent(), needs_approval=["shell", "apply_patch"])
+    watch = ObservatoryRunner(harness.agent(), needs_approval=["shell", "apply_patch"])
     running = aside(lambda: ask(watch, agent))
-    desk.edit({"commands": ["ls"]})
+    harness.edit({"commands": ["ls"]})
     until(lambda: len(model.calls) == 2)
     assert sorted(map(str, ran)) == ["['ls']", "a"]
-    desk.answer("reject", note="never")
+    harness.answer("reject", note="never")
     until(lambda: len(model.calls) == 3)
     assert "shell was not run: a person rejected it" in heard(model, 2)
-    desk.answer("reject")
+    harness.answer("reject")
     with pytest.raises(Denied, match="apply_patch was not run"):
         running.result(PATIENCE_S)
     assert len(ran) == 2
 
 
 @pytest.mark.req(504)
-def test_an_agent_as_a_tool_is_a_child_of_that_call_s906(desk: ToolDesk) -> None:
-    speaker, shop = desk.agent(), Shop()
+def test_an_agent_as_a_tool_is_a_child_of_that_call_s906(harness: ToolHarness) -> None:
+    speaker, shop = harness.agent(), Shop()
     watch = ObservatoryRunner(speaker)
     inner = Agent(name="Helper", model=script([("read", {"path": "c"})], "it says c"), tools=shop.tools)
     tools: list[Any] = [watch.watched(inner).as_tool("research", "Look")]
     outer = Agent(name="Boss", model=script([("research", {"input": "c"})], "done"), tools=tools)
     assert ask(watch, outer) == "done"
     assert speaker.flush(PATIENCE_S)
-    parents = desk.parents()
+    parents = harness.parents()
     assert parents["Decided to call read"] == ["Call research"]
     assert parents["Call read"] == ["Decided to call read"]
     assert parents["Called research"] == ["Answered"], "its own last word is what the call ends with"
 
 
-def test_the_sdks_own_approvals_pass_through_s906(desk: ToolDesk) -> None:
+def test_the_sdks_own_approvals_pass_through_s906(harness: ToolHarness) -> None:
     paid: list[int] = []
 
     @function_tool(needs_approval=True)
@@ -337,11 +337,11 @@ def test_the_sdks_own_approvals_pass_through_s906(desk: ToolDesk) -> None:
         return "paid"
 
     agent = Agent(name="Clerk", model=script([("pay", {"amount": 3})], "done"), tools=[pay])
-    speaker = desk.agent()
+    speaker = harness.agent()
     watch = ObservatoryRunner(speaker)
 
     async def twice() -> Any:
-        config = RunConfig(group_id=f"own-{desk.name}")
+        config = RunConfig(group_id=f"own-{harness.name}")
         first = await watch.run(agent, "Go", run_config=config)
         (waiting,) = first.interruptions
         assert paid == []
@@ -351,7 +351,7 @@ def test_the_sdks_own_approvals_pass_through_s906(desk: ToolDesk) -> None:
 
     assert asyncio.run(twice()) == "done" and paid == [3]
     assert speaker.flush(PATIENCE_S)
-    assert desk.parents()["Called pay"] == ["Call pay"]
+    assert harness.parents()["Called pay"] == ["Call pay"]
 
 
 def test_without_a_gateway_tools_run_but_those_that_need_approval_s897(
@@ -365,7 +365,7 @@ def test_without_a_gateway_tools_run_but_those_that_need_approval_s897(
         watch = ObservatoryRunner(speaker, needs_approval=["deploy"])
         assert ask(watch, Agent(name="Clerk", model=model, tools=shop.tools)) == "done"
     assert shop.done == [("read", "a")]
-    assert "deploy was not run: no approval could be had" in heard(model, 1)
+    assert "deploy was not run: no verdict was received" in heard(model, 1)
 
 
 def test_an_agents_sdk_without_the_hooks_is_refused_s900(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,12 +75,12 @@ def waiting(server: Server, name: str) -> None:
     http.put("/v1/instructions/sorter", json={"text": "sort by name", "note": "first"})
     armed = http.post("/v1/kill-switch", json={"scope": "class", "target": "none", "reason": "kept"})
     assert armed.status_code == 202, armed.text
-    told: dict[str, Any] = {"agent_id": f"{name}-reader"}
-    server.send(decision_log(identity=told))
+    received: dict[str, Any] = {"agent_id": f"{name}-reader"}
+    server.send(decision_log(identity=received))
     for _ in range(2):
-        server.send(decision_log(identity={"agent_id": "teller", "recipient": told["agent_id"]}))
-    waits = http.get(f"/v1/agents/{told['agent_id']}/inbox").json()["items"]
-    http.post(f"/v1/agents/{told['agent_id']}/inbox/ack", json={"ids": [waits[0]["delivery_id"]]})
+        server.send(decision_log(identity={"agent_id": "teller", "recipient": received["agent_id"]}))
+    waits = http.get(f"/v1/agents/{received['agent_id']}/inbox").json()["items"]
+    http.post(f"/v1/agents/{received['agent_id']}/inbox/ack", json={"ids": [waits[0]["delivery_id"]]})
     line = answered.Line(server, f"{name}-waits")
     line.say("0")
     line.do("pause", note="look first")

@@ -11,7 +11,7 @@ import pytest
 from tests.flows.databases import ALONE
 from tests.flows.server import Server, observatory
 from tests.flows.trail.outside import lines
-from tests.flows.trail.telling import Told
+from tests.flows.trail.telling import RecordedTrail
 from tests.samples import decision_log, envelope
 
 
@@ -47,7 +47,7 @@ def exported(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    made = Told(server, tmp_path_factory.mktemp("told"))
+def received(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordedTrail]:
+    made = RecordedTrail(server, tmp_path_factory.mktemp("told"))
     yield made
     made.tenant.stop()

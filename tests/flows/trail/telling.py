@@ -16,7 +16,7 @@ Json = dict[str, Any]
 FOREIGN_KEY = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"
 
 
-class Told:
+class RecordedTrail:
     def __init__(self, server: Server, folder: Path) -> None:
         self.tenant = Tenant(server, folder / "tenant")
         # Something signed from before the session: what its log must go on from.

@@ -68,10 +68,10 @@ def test_an_export_is_never_overwritten_and_never_left_half(data: Path, tmp_path
     assert "does not exist" in refused(*words)
     out.parent.mkdir()
     bend(data, f"DELETE FROM audit_log {ROW}")
-    assert "event 91 stands where event 90 must be" in refused(*words)
+    assert "found event 91 where event 90 must be" in refused(*words)
     assert list(out.parent.iterdir()) == []
     out.write_text("precious")
-    assert "exists already" in refused(*words)
+    assert "already exists" in refused(*words)
     assert out.read_text() == "precious"
 
 
@@ -95,11 +95,11 @@ def _forge(path: Path) -> None:
 
 
 SPOILT: list[tuple[Callable[[Path], object], str]] = [
-    (_cut, "cut short"),
+    (_cut, "truncated"),
     (_flip, "SHA-256 differs"),
     (_forge, "the manifest says"),
     (lambda path: manifest_of(path).unlink(), "an export is two files"),
-    (lambda path: manifest_of(path).write_text("{}"), "not one of an export"),
+    (lambda path: manifest_of(path).write_text("{}"), "not the manifest of an export"),
 ]
 
 

@@ -51,8 +51,8 @@ def test_an_imported_trail_reads_like_the_first_and_its_chain_goes_on(
     end = json.loads(manifest_of(exported).read_text())["to_sequence"]
     with Server(shutil.copytree(lived, tmp_path / "old")) as first, Server(new) as second:
         assert portrait(second) == portrait(first)
-        told = map(json.loads, exported.read_text("utf-8").splitlines()[80:])
-        known = next(one for one in told if one["message"] is not None)
+        received = map(json.loads, exported.read_text("utf-8").splitlines()[80:])
+        known = next(one for one in received if one["message"] is not None)
         repeat = second.send(known["message"]["raw"].encode())
         assert repeat.json()["sequence_number"] == known["sequence_number"]
         fresh = second.send(decision_log(identity={"agent_id": "worker-0"}))

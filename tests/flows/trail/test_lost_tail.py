@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from observatory.ledger import note
 from observatory.ledger.canonical import jcs
-from observatory.ledger.chain import Head, link
-from observatory.ledger.verify_log import Span
+from observatory.ledger.chain import ChainHead, link
+from observatory.ledger.verify_log import TreeSpan
 from observatory.ledger.verify_note import Key, read_key
 from tests.flows.databases import ALONE
 from tests.flows.server import Server, observatory
@@ -78,7 +78,7 @@ def lose_tail_unsigned(connection: sqlite3.Connection) -> None:
 
 def rewrite(connection: sqlite3.Connection, signs: bool = True) -> None:
     """Another history of the same length: every hash made again, and signed by a key of the forger's."""
-    base, head, span = base_of(connection), Head.genesis(), Span()
+    base, head, span = base_of(connection), ChainHead.genesis(), TreeSpan()
     rows = connection.execute(
         "SELECT key, record FROM audit_log WHERE key > ? AND key < ? ORDER BY key", (base, base + (1 << 40))
     ).fetchall()
@@ -174,8 +174,8 @@ def test_what_is_whole_holds_by_the_key_and_the_marks_beside_it_s1060(signed: Pa
     code, found = verified("--data", str(signed))
     (tenant,) = found["tenants"]
     assert code == 0 and set(tenant["checks"].values()) == {True} and tenant["own_key"]
-    told = observatory("verify", "--data", str(signed)).stdout
-    assert "by the key beside the database" in told
+    received = observatory("verify", "--data", str(signed)).stdout
+    assert "by the key next to the database" in received
     pages = {one["check"]: one for one in doctor(signed)}
     assert pages["database pages"]["found"] == "quick_check: ok"
     assert "events verified" in pages[f"record of {TENANT}"]["found"]
@@ -191,7 +191,7 @@ def test_what_nothing_outside_speaks_for_is_not_checked_and_never_held_s1061(
     (tenant,) = found["tenants"]
     assert code == 0 and tenant["checks"]["missing_tail"] is None and tenant["checks"]["consistency"] is None
     text = observatory("verify", "--data", str(folder)).stdout
-    assert "missing_tail not checked" in text and "missing_tail held" not in text
+    assert "missing_tail not checked" in text and "missing_tail ok" not in text
     record = {one["check"]: one for one in doctor(folder)}[f"record of {TENANT}"]
     assert "not checked: consistency, missing_tail" in record["found"]
     connection = open_database(folder)

@@ -11,27 +11,27 @@ from pathlib import Path
 import pytest
 
 from observatory.cli.terminal import CommandFailed
-from observatory.features.verification import verify_log_root as log_check
+from observatory.cli.verify import log_root as log_check
+from observatory.cli.verify.log_root import LogClaim, TrustedInputs
 from observatory.features.verification.cli import verify
-from observatory.features.verification.verify_log_root import Claimed, Held
 from observatory.ledger import note
-from observatory.ledger.verify_log import Span
+from observatory.ledger.verify_log import TreeSpan
 from tests.flows.databases import ALONE
 from tests.flows.server import Server, observatory
 from tests.flows.trail.outside import HOME, bend, lines, refused, verified
-from tests.flows.trail.telling import FOREIGN_KEY, Json, Told
+from tests.flows.trail.telling import FOREIGN_KEY, Json, RecordedTrail
 from tests.samples import decision_log
 from tests.waiting import until
 
 
 def test_a_gateway_is_checked_by_all_it_shows_and_by_a_checkpoint_kept_s390(
-    told: Told, tmp_path: Path
+    received: RecordedTrail, tmp_path: Path
 ) -> None:
     """S390, S391, S392."""
     kept = tmp_path / "kept"
-    kept.write_text(told.log["checkpoint"])
-    told.tenant.send(decision_log())
-    source = (told.tenant.url, "--key", told.tenant.key("auditor"), "--vkey", told.vkey)
+    kept.write_text(received.log["checkpoint"])
+    received.tenant.send(decision_log())
+    source = (received.tenant.url, "--key", received.tenant.key("auditor"), "--vkey", received.vkey)
     code, found = verified(*source, "--checkpoint", str(kept))
     checks = found["tenants"][0]["checks"]
     assert code == 0 and found["tenants"][0]["pinned"], found
@@ -46,7 +46,7 @@ def test_a_gateway_is_checked_by_all_it_shows_and_by_a_checkpoint_kept_s390(
         "missing_tail",
     ):
         assert checks[name] is True, name
-    lines_kept = told.log["checkpoint"].splitlines(keepends=True)
+    lines_kept = received.log["checkpoint"].splitlines(keepends=True)
     kept.write_text("".join([lines_kept[0], lines_kept[1], "A" * 43 + "=\n", *lines_kept[3:]]))
     assert "--checkpoint:" in refused("verify", *source, "--checkpoint", str(kept))
     code, found = verified(*source[:3], "--checkpoint", str(kept))
@@ -55,20 +55,22 @@ def test_a_gateway_is_checked_by_all_it_shows_and_by_a_checkpoint_kept_s390(
     assert code == 2 and found["tenants"][0]["checks"]["signature"] is False
 
 
-def test_an_export_holds_its_checkpoint_and_a_shortened_one_is_found_s391(told: Told, tmp_path: Path) -> None:
+def test_an_export_holds_its_checkpoint_and_a_shortened_one_is_found_s391(
+    received: RecordedTrail, tmp_path: Path
+) -> None:
     """S391: the manifest written anew, the chain whole: only what was signed tells of the missing tail."""
     out = tmp_path / "trail.jsonl"
-    source = ("--url", told.tenant.url, "--key", told.tenant.key("auditor"))
-    until(lambda: told.tenant.http("admin").get("/v1/audit/log").json()["unsigned"] == 0)
+    source = ("--url", received.tenant.url, "--key", received.tenant.key("auditor"))
+    until(lambda: received.tenant.http("admin").get("/v1/audit/log").json()["unsigned"] == 0)
     assert observatory("export", *source, "--out", str(out)).returncode == 0
-    code, found = verified(str(out), "--vkey", told.vkey)
+    code, found = verified(str(out), "--vkey", received.vkey)
     assert code == 0 and found["tenants"][0]["checks"]["log_root"] is True
     path = out.with_name(out.name + ".manifest.json")
     manifest = json.loads(path.read_text())
-    assert manifest["checkpoint"] and manifest["vkeys"] == [told.vkey]
+    assert manifest["checkpoint"] and manifest["vkeys"] == [received.vkey]
     cut(out, manifest)
     path.write_text(json.dumps(manifest))
-    code, found = verified(str(out), "--vkey", told.vkey)
+    code, found = verified(str(out), "--vkey", received.vkey)
     (tenant,) = found["tenants"]
     assert code == 2 and tenant["checks"]["chain"] and tenant["checks"]["head"]
     assert (
@@ -148,20 +150,23 @@ def test_a_database_from_before_there_was_a_log_is_checked_without_one_s391(
 def test_a_pinned_key_asks_for_what_it_signed_s387() -> None:
     """S387: nothing signed, or a root that cannot be made of what is there, is a break."""
     signer = note.Signer("log.example/tnt_x", b"\7" * 32)
-    leaves, whole = [b"\1" * 32] * 3, Span()
+    leaves, whole = [b"\1" * 32] * 3, TreeSpan()
     whole.extend(leaves)
     signed = note.sign(note.checkpoint(signer.name, 3, whole.root() or b""), [signer]).decode()
-    claim, pinned = log_check.claimed_by(signed, [signer.vkey]), log_check.held([signer.vkey], None)
-    part = Span(1)
+    claim, pinned = (
+        log_check.export_claim(signed, [signer.vkey]),
+        log_check.trusted_inputs([signer.vkey], None),
+    )
+    part = TreeSpan(1)
     part.extend(leaves[1:])
-    assert log_check.judged(claim, pinned, {3: whole}, 3).first_break is None
+    assert log_check.check_log(claim, pinned, {3: whole}, 3).first_break is None
     for spans in ({}, {3: part}):
-        assert log_check.judged(claim, Held(), spans, 3).first_break is None
-        broken = log_check.judged(claim, pinned, spans, 3).first_break
-        assert broken is not None and broken.what == "log_root" and "held against" in broken.sentence
-    broken = log_check.judged(Claimed(), pinned, {}, 3).first_break
+        assert log_check.check_log(claim, TrustedInputs(), spans, 3).first_break is None
+        broken = log_check.check_log(claim, pinned, spans, 3).first_break
+        assert broken is not None and broken.what == "log_root" and "compared with" in broken.sentence
+    broken = log_check.check_log(LogClaim(), pinned, {}, 3).first_break
     assert broken is not None and broken.what == "signature"
-    assert log_check.judged(Claimed(), Held(), {}, 3).first_break is None
+    assert log_check.check_log(LogClaim(), TrustedInputs(), {}, 3).first_break is None
 
 
 @pytest.mark.parametrize("part", [{"from_": 2}, {"to": 3}, {"url": "http://127.0.0.1:1"}])

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
+from observatory.cli.verify.rows import open_trail
 from observatory.features.verification import cli_state as state_check
 from observatory.features.verification.cli import verify
 from observatory.features.verification.cli_state import FOLDED, check
 from observatory.features.verification.state_inbox import DECISION, DELIVERY
-from observatory.features.verification.verify_rows import open_trail
-from observatory.pipeline.row_statements import STATED
+from observatory.pipeline.row_statements import STATED_TABLES
 from tests.flows.databases import ALONE
 from tests.flows.server import Server, observatory
 from tests.flows.trail import busy
@@ -45,7 +45,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "decisions": DECISION,
     "deliveries": DELIVERY,
     **{name: one.key + one.columns + one.rough for name, one in FOLDED.items()},
-    **{name: one.key + one.columns for name, one in STATED.items()},
+    **{name: one.key + one.columns for name, one in STATED_TABLES.items()},
 }
 BY_RECORD = {"audit_log", "messages", "payloads", "thought_records"}  # found by the record's own checks
 # Empty on every folder that has no analyst: made by `test_rules_of_insight…` in their own suite.
@@ -136,7 +136,7 @@ def other(value: object) -> object:
 def chosen(table: str) -> str:
     """Rows that are declared, in a session of agents, and messages whose scores were not shredded."""
     tests = {
-        "knobs": f"name IN {tuple(sorted(STATED['knobs'].only))}",
+        "knobs": f"name IN {tuple(sorted(STATED_TABLES['knobs'].only))}",
         "sessions": "session_no > 0",
         "members": "session_no > 0",
         "messages": "key < 2 << 40",
@@ -205,7 +205,11 @@ def test_every_column_that_shows_what_happened_is_found_when_edited_s1222(
 def added(connection: sqlite3.Connection, table: str) -> bool:
     """A copy of the newest row under a key of its own; False where a row cannot stand twice by its shape."""
     names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-    own = ("key", *TABLES[table][:1]) if table in STATED or table in FOLDED else ("key", "sequence_number")
+    own = (
+        ("key", *TABLES[table][:1])
+        if table in STATED_TABLES or table in FOLDED
+        else ("key", "sequence_number")
+    )
     own += ("key_hash", "public_id", "record_id", "record_index", "decision_id", "task_key", "node_index")
     key = place(connection, table)
     row = connection.execute(f"SELECT * FROM {table} ORDER BY {key} DESC LIMIT 1").fetchone()
@@ -234,10 +238,10 @@ def test_what_the_windows_show_holds_in_a_folder_that_has_lived_s1221(lived: Pat
     tables = set[str]().union(*(tenant["state"]["tables"] for tenant in tenants))
     assert set(TABLES) - tables <= ABSENT | {"audit_log", "payloads", "thought_records"}
     assert not any(
-        "before acts stated them" in one for tenant in tenants for one in tenant["state"]["not_checked"]
+        "commands stated their rows" in one for tenant in tenants for one in tenant["state"]["not_checked"]
     )
     text = observatory("verify", "--data", str(lived), "--state").stdout
-    assert "state held" in text and "not checked" in text and "given_ns" in text
+    assert "state ok" in text and "not checked" in text and "given_ns" in text
 
 
 GHOST = "INSERT INTO tenants (tenant_id, display_name, created_ns) VALUES ('tnt_ghost', 'x', 1)"
@@ -284,7 +288,7 @@ def test_rows_from_before_acts_stated_them_are_no_difference_s1305(
     url = f"sqlite:///{lived / 'observatory.db'}"
     reports = [check(url, head.tenant_id) for head in open_trail(url).heads()]
     assert [one.sentence for one in reports] == [None, None]
-    assert all("before acts stated them" in one.not_checked[0] for one in reports)
+    assert all("before commands stated their rows" in one.not_checked[0] for one in reports)
 
 
 def test_a_difference_names_place_and_values_and_no_secret_s1221(

@@ -206,7 +206,7 @@ def test_a_name_must_be_ours_and_an_address_cannot_be_rebound_s55(
 ) -> None:
     """S55."""
     auth = auth_over(directory, allowed_hosts=("Mine.Example",))
-    assert auth.host_is_ours({b"host": host.encode()}) is ours
+    assert auth.is_host_allowed({b"host": host.encode()}) is ours
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_an_origin_is_ours_or_allowed_s55(directory: Directory, headers: dict[st
     """S55."""
     auth = auth_over(directory, allowed_origins=("https://UI.example/",))
     sent = {b"host": b"localhost:4800"} | {name.encode(): text.encode() for name, text in headers.items()}
-    assert auth.origin_is_ours(sent) is ours
+    assert auth.is_origin_allowed(sent) is ours
 
 
 def test_scopes_only_narrow_what_a_role_grants_s58() -> None:

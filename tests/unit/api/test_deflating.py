@@ -33,17 +33,18 @@ def test_every_client_reads_what_it_is_told_and_is_read(offered: dict[str, bool 
     for number, length in enumerate((1, SMALL - 1, SMALL, 100_000, 3, 100_000)):
         data = text(length, number)
         for speaker, hearer in ((server, client), (client, server)):
-            told = speaker.encode(Frame(Opcode.TEXT, data))
-            assert bytes(hearer.decode(told).data) == data
+            received = speaker.encode(Frame(Opcode.TEXT, data))
+            assert bytes(hearer.decode(received).data) == data
 
 
 def test_what_many_are_told_is_compressed_once() -> None:
-    deflating._remembered.cache_clear()
+    deflating._deflated_once.cache_clear()
     readers = [agreed() for _ in range(5)]
-    told = [server.encode(Frame(Opcode.TEXT, bytes(text(5_000)))) for server, _ in readers]
-    assert deflating._remembered.cache_info().misses == 1
+    received = [server.encode(Frame(Opcode.TEXT, bytes(text(5_000)))) for server, _ in readers]
+    assert deflating._deflated_once.cache_info().misses == 1
     assert all(
-        bytes(client.decode(one).data) == text(5_000) for one, (_, client) in zip(told, readers, strict=True)
+        bytes(client.decode(one).data) == text(5_000)
+        for one, (_, client) in zip(received, readers, strict=True)
     )
 
 

@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Collection
 from typing import Any, cast
 
-from observatory.features.cascade.session_walk import apart, follow, together
 from observatory.features.facts.types import fact_number
+from observatory.features.graph.queries_walk import follow, merge_sessions, split_by_session
 from observatory.features.graph.types_spread import (
     Columns,
-    Crossings,
-    Facts,
-    Links,
+    CrossingColumns,
+    FactColumns,
+    LinkColumns,
     Spread,
     SpreadReads,
-    Steps,
-    Uses,
+    StepColumns,
+    UseColumns,
 )
 
 
@@ -31,7 +31,14 @@ def spread(sessions: Collection[int], each: int, cut: bool = False) -> Spread:
         facts.append((fact_number(number * 100, 0), number))
         uses.append((1, number, fact_number(number * 100, 0), number * 100 + 100, 1.0, number + 1, 0))
         abroad.append((number, number + 1, (number * 100 + each - 1) * 10, number * 100 + 100, 0))
-    return Spread(Steps.of(steps), Links.of(links), Facts.of(facts), Uses.of(uses), Crossings.of(abroad), cut)
+    return Spread(
+        StepColumns.of(steps),
+        LinkColumns.of(links),
+        FactColumns.of(facts),
+        UseColumns.of(uses),
+        CrossingColumns.of(abroad),
+        cut,
+    )
 
 
 def plain(found: Spread) -> list[object]:
@@ -103,9 +110,9 @@ def test_what_was_cut_is_read_by_itself_and_bounds_hold_s938() -> None:
 def test_parts_of_sessions_are_together_what_was_read_at_once_s938() -> None:
     """S938"""
     whole = spread({1, 2, 3}, 4)
-    parts = apart(whole, {1, 2, 3, 4})
+    parts = split_by_session(whole, {1, 2, 3, 4})
     assert plain(parts[2]) == plain(spread({2}, 4))
     assert plain(parts[4]) == plain(spread((), 4))
-    assert plain(together([parts[1], parts[2], parts[3]])) == plain(whole)
+    assert plain(merge_sessions([parts[1], parts[2], parts[3]])) == plain(whole)
     mixed = whole._replace(steps=whole.steps.taken([1, 2, 5, 0]))  # whatever the order they were read in
-    assert [seq for seq, *_ in apart(mixed, {1, 2})[1].steps.rows()] == [101, 102, 100]
+    assert [seq for seq, *_ in split_by_session(mixed, {1, 2})[1].steps.rows()] == [101, 102, 100]

@@ -11,9 +11,9 @@ import pytest
 
 from observatory.features.hooks import routes_calls as hook_door
 from observatory.features.hooks.routes_calls import receive_webhook
-from observatory.features.hooks.worker import Reply
+from observatory.features.hooks.worker import HookReply
 from observatory.http.answers import Refusal
-from observatory.http.rate_limit import Pace
+from observatory.http.rate_limit import RateLimiter
 
 MOST = 2_048
 
@@ -28,15 +28,16 @@ class Room:
     async def is_open(self, hook_id: str) -> bool:
         return self.knows
 
-    async def call(self, hook_id: str, headers: Any, body: bytes, caller: str, may_pass: Any) -> Reply:
+    async def call(self, hook_id: str, headers: Any, body: bytes, caller: str, may_pass: Any) -> HookReply:
         self.bodies.append(body)
-        return Reply(202, {}) if may_pass(hook_id) else Reply(429, {}, 1)
+        return HookReply(202, {}) if may_pass(hook_id) else HookReply(429, {}, 1)
 
 
-def house() -> Any:
+def harness() -> Any:
     settings = SimpleNamespace(webhook_bytes=MOST)
-    paces = {"callers": Pace(burst=2, per_s=0), "called": Pace(burst=1, per_s=0)}
-    return SimpleNamespace(settings=settings, hooks=Room(), **paces)
+    paces = {"callers": RateLimiter(burst=2, per_s=0), "called": RateLimiter(burst=1, per_s=0)}
+    hooks = Room()
+    return SimpleNamespace(settings=settings, hooks=hooks, service=lambda kind: hooks, **paces)
 
 
 def knock(at: Any, parts: Sequence[bytes | None], host: str = "192.0.2.1", **headers: str) -> Any:
@@ -57,7 +58,7 @@ def knock(at: Any, parts: Sequence[bytes | None], host: str = "192.0.2.1", **hea
 
 def test_one_address_and_one_hook_have_their_pace_s530() -> None:
     """S530: who comes too often is told when to come again, before a byte of it is read."""
-    at = house()
+    at = harness()
     found = [knock(at, [b"{}"], host) for host in ("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2")]
     assert [one.status_code for one in found] == [202, 429, 429, 429]
     assert [one.headers.get("retry-after") for one in found] == [None, "1", "1", "1"]
@@ -67,7 +68,7 @@ def test_one_address_and_one_hook_have_their_pace_s530() -> None:
 def test_who_never_ends_is_not_waited_for_s530(monkeypatch: pytest.MonkeyPatch) -> None:
     """S530: no stranger holds a place for ever by sending slowly."""
     monkeypatch.setattr(hook_door, "BODY_S", 0.02)
-    at = house()
+    at = harness()
     with pytest.raises(Refusal) as refused:
         knock(at, [b"{", None])
     assert refused.value.code == 408 and at.hooks.bodies == []
@@ -75,7 +76,7 @@ def test_who_never_ends_is_not_waited_for_s530(monkeypatch: pytest.MonkeyPatch) 
 
 def test_of_a_hook_that_is_not_there_no_body_is_read_s530() -> None:
     """S530: whoever guesses names costs a look, not a body."""
-    at = house()
+    at = harness()
     at.hooks.knows = False
     assert knock(at, [None]).status_code == 404
 
@@ -96,7 +97,7 @@ def test_no_more_than_the_setting_is_ever_held_s530(
     parts: list[bytes], headers: dict[str, str], code: int | None
 ) -> None:
     """S530: by what is said and by what comes; and the bytes are those that were sent."""
-    at = house()
+    at = harness()
     if code is None:
         assert knock(at, parts, **headers).status_code == 202
         assert at.hooks.bodies == [b"".join(parts)]

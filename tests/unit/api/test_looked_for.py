@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from observatory.features.cascade.root_cause import Ancestry
 from observatory.features.cascade.routes import _next_after
-from observatory.features.cascade.types_rows import SignRow
+from observatory.features.cascade.types_rows import StepSigns
 from observatory.features.facts.claims import key_of, normalise
-from observatory.features.facts.routes import quoted
-from observatory.features.facts.routes_memory import _said
+from observatory.features.facts.routes_memory import _repeated_falsehoods
 from observatory.features.facts.types import FactRow, UseRow
+from observatory.features.relay.types import quoted
 
 FALSE = "NVDA fiscal year ends Jan 28"
 
@@ -32,18 +32,19 @@ def test_facts_that_say_what_was_marked_false_are_found_s254() -> None:
         fact(17, "whatever", session=9, agent=9),
     ]
     copied = UseRow(2 << 18, 17, "near", 0.9, 9, 9, 17 << 18)
-    found = _said(rows, wrong, [copied])
+    found = _repeated_falsehoods(rows, wrong, [copied])
     assert {number >> 18: other >> 18 for number, other in found.items()} == dict.fromkeys(
         (10, 12, 13, 14, 17), 2
     )
-    assert _said(rows, [wrong[1], fact(3, FALSE)], [])[10 << 18] == 2 << 18  # the first of them
+    # The first of them.
+    assert _repeated_falsehoods(rows, [wrong[1], fact(3, FALSE)], [])[10 << 18] == 2 << 18
 
 
 def test_the_first_step_after_each_prompt_is_found_among_very_many() -> None:
     """S268: in that session, of that agent, whatever the number of prompts."""
     found = Ancestry(50_000, 1)
     for seq in range(1, 50_001):
-        found.steps[seq] = SignRow(
+        found.steps[seq] = StepSigns(
             seq, seq, -seq, 1, seq % 2, 0, "forwarded", None, None, 0.0, None, None, seq, None, None
         )
         found.distance[seq] = 50_000 - seq

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from observatory.features.mcp.routes import MOST_AT_ONCE, McpDoor
+from observatory.features.mcp.routes import MAX_IN_PROGRESS, McpEndpoint
 from observatory.pipeline.state import Principal
-from observatory.protocol.asgi import exchange
+from observatory.protocol.asgi import call_app
 
 WHO = Principal(tenant_id="tnt_1", role="agent", key_id="key_1")
 OTHER = Principal(tenant_id="tnt_2", role="agent", key_id="key_2")
-HALF = MOST_AT_ONCE // 2
+HALF = MAX_IN_PROGRESS // 2
 HEADERS = [(b"authorization", b"Bearer obs_1"), (b"content-type", b"application/json")]
 
 
@@ -33,18 +33,23 @@ class Room:
         await self.let.wait()
         return 200, [], body
 
-    async def turned_away(self, who: Principal, reason: str) -> None:
+    async def record_refused_call(self, who: Principal, reason: str) -> None:
         self.away.append(reason)
 
 
-def house(room: Room | None) -> Any:
+def harness(room: Room | None) -> Any:
     async def identify(headers: Any, may_be_cached: bool, certificate: Any) -> Principal:
         assert may_be_cached is False
         return OTHER if headers[b"authorization"].endswith(b"2") else WHO
 
     counted: list[int] = []
-    auth = SimpleNamespace(identify=identify, origin_is_ours=lambda headers: False)
-    return SimpleNamespace(auth=auth, mcp=room, doors=SimpleNamespace(count=counted.append), counted=counted)
+    auth = SimpleNamespace(identify=identify, is_origin_allowed=lambda headers: False)
+    return SimpleNamespace(
+        auth=auth,
+        services=SimpleNamespace(get=lambda kind: room),
+        request_metrics=SimpleNamespace(count=counted.append),
+        counted=counted,
+    )
 
 
 @pytest.mark.parametrize("more", [0, 3])
@@ -54,11 +59,11 @@ def test_so_many_are_answered_at_once_and_the_rest_is_sent_away_s402(more: int) 
 
     async def run() -> None:
         room = Room()
-        there = house(room)
-        door = McpDoor(there, None)
+        there = harness(room)
+        door = McpEndpoint(there, None)
 
         async def knock(headers: Any = HEADERS) -> tuple[int, Any, bytes]:
-            return await exchange(door, "POST", "/mcp", headers, b"{}")
+            return await call_app(door, "POST", "/mcp", headers, b"{}")
 
         inside = [asyncio.create_task(knock()) for _ in range(HALF)]
         await room.full.wait()
@@ -82,10 +87,10 @@ def test_a_gateway_without_the_room_says_so_s401() -> None:
     """S401: and an origin that is not ours is sent away before its key is looked at."""
 
     async def run() -> None:
-        door = McpDoor(house(None), None)
-        code, _, body = await exchange(door, "POST", "/mcp", HEADERS, b"{}")
+        door = McpEndpoint(harness(None), None)
+        code, _, body = await call_app(door, "POST", "/mcp", HEADERS, b"{}")
         assert code == 404 and json.loads(body)["error"]["data"]["reason"] == "not_found"
         foreign = [(b"origin", b"https://evil.example"), *HEADERS]
-        assert (await exchange(door, "POST", "/mcp", foreign, b"{}"))[0] == 403
+        assert (await call_app(door, "POST", "/mcp", foreign, b"{}"))[0] == 403
 
     asyncio.run(run())

@@ -11,15 +11,17 @@ from typing import Any, cast
 import pytest
 
 from observatory.errors import NotDurable
-from observatory.features.inbox.routes_nats import NatsChannel, Opening
 from observatory.features.nats import requests as nats_door
-from observatory.features.nats.requests import BUSY, REPEATED, Known, NatsDoor, Repeats
+from observatory.features.nats.channel import ChannelOpening, NatsChannel
+from observatory.features.nats.requests import BUSY, REPEATED, AuthenticatedLetter, NatsRequests, Repeats
 from observatory.protocol import nats
-from observatory.protocol.nats import FRESH_NS, Letter, Reply
-from observatory.protocol.nats_pipe import Intake, channel_secret
+from observatory.protocol.nats import FRESH_NS, NatsReply, NatsRequest
+from observatory.protocol.nats_frames import FrameReceiver, channel_secret
 from observatory.sdk.nats_pipe import Pipe
 
-KNOWN = Known(Letter("o.request", "pub", 1, "GET /v1/x", "_INBOX.a", b"{}"), "00" * 32, b"h", b"s")
+KNOWN = AuthenticatedLetter(
+    NatsRequest("o.request", "pub", 1, "GET /v1/x", "_INBOX.a", b"{}"), "00" * 32, b"h", b"s"
+)
 SETTINGS = SimpleNamespace(nats_replicas=1, nats_stream_bytes=1 << 20, message_bytes=1 << 20)
 
 
@@ -42,12 +44,12 @@ def test_a_request_is_remembered_as_long_as_it_could_be_fresh_however_many_come_
     assert repeats.look(signature(0), now + 9 * FRESH_NS + 1) is BUSY
 
 
-def door(face: Callable[..., Any] | None = None) -> NatsDoor:
+def door(face: Callable[..., Any] | None = None) -> NatsRequests:
     auth = SimpleNamespace(vouched=lambda *who: nullcontext(b"Vouched x"))
-    house = SimpleNamespace(settings=SETTINGS, auth=auth, clock=lambda: 1)
+    harness = SimpleNamespace(settings=SETTINGS, auth=auth, clock=lambda: 1)
     line = SimpleNamespace(address=nats.address("nats://h/o"))
-    made = NatsDoor(cast(Any, house), cast(Any, line), cast(Any, None))
-    made._face = face
+    made = NatsRequests(cast(Any, harness), cast(Any, line), cast(Any, None))
+    made._asgi = face
     return made
 
 
@@ -89,19 +91,19 @@ def test_an_answer_without_end_is_neither_kept_nor_waited_for_s831() -> None:
             await send({"type": "http.response.body", "body": b"x" * 1_000, "more_body": True})
             await asyncio.sleep(0)
 
-    replies: list[Reply] = []
+    replies: list[NatsReply] = []
 
     async def run() -> None:
         one = door(endless)
 
-        async def fresh(message: Any) -> Known:
+        async def fresh(message: Any) -> AuthenticatedLetter:
             return KNOWN
 
-        async def answer(client: Any, subject: str, reply: Reply, *signed: Any) -> None:
+        async def answer(client: Any, subject: str, reply: NatsReply, *signed: Any) -> None:
             replies.append(reply)
 
         one._fresh, one.answer = fresh, answer  # type: ignore[method-assign,assignment]
-        await one._answered(cast(Any, SimpleNamespace(max_payload=20_000)), cast(Any, None))
+        await one._answer_request(cast(Any, SimpleNamespace(max_payload=20_000)), cast(Any, None))
 
     asyncio.run(run())
     assert [reply.status for reply in replies] == [413] and said < 25
@@ -112,23 +114,23 @@ def test_a_flood_of_openings_is_told_to_come_later_s833(monkeypatch: pytest.Monk
     monkeypatch.setattr(nats_door, "AT_ONCE", 3)
 
     async def run() -> list[int]:
-        one, told, looked = door(), list[int](), asyncio.Event()
+        one, received, looked = door(), list[int](), asyncio.Event()
 
-        async def fresh(message: Any) -> Reply:
+        async def fresh(message: Any) -> NatsReply:
             await looked.wait()
             return nats_door.UNKNOWN
 
-        async def refuse(client: Any, message: Any, what: str, reply: Reply) -> None:
-            told.append(reply.status)
+        async def refuse(client: Any, message: Any, what: str, reply: NatsReply) -> None:
+            received.append(reply.status)
 
         one._fresh, one._refuse = fresh, refuse  # type: ignore[method-assign]
         for _ in range(5):
-            await one._channel_asked(cast(Any, None), cast(Any, None))
+            await one._on_channel(cast(Any, None), cast(Any, None))
         looked.set()
         await asyncio.gather(*one._tasks)
-        await one._channel_asked(cast(Any, None), cast(Any, None))
+        await one._on_channel(cast(Any, None), cast(Any, None))
         await asyncio.gather(*one._tasks)
-        return told
+        return received
 
     assert asyncio.run(run()) == [429, 429, 401, 401, 401, 401]
 
@@ -154,16 +156,16 @@ def test_nothing_comes_between_the_parts_of_a_frame_s833_s837(end: str) -> None:
     async def run() -> list[Any]:
         client = cast(Any, Slow())
         if end == "gateway":
-            opening = Opening("x", "_INBOX.x")
+            opening = ChannelOpening("x", "_INBOX.x")
             channel = NatsChannel(client, nats.address("nats://h"), b"s", "asked", opening, 1 << 20)
-            say, out, into = channel._say, channel._pipe, b"to agent"
-            intake = Intake(channel_secret(b"s", "asked", out), into, 1 << 20)
+            say, out, into = channel._send_op, channel._pipe, b"to agent"
+            intake = FrameReceiver(channel_secret(b"s", "asked", out), into, 1 << 20)
             await asyncio.gather(*(say("frame", frame) for frame in frames), say("ping"))
         else:
             pipe = Pipe(cast(Any, SimpleNamespace(client=client)), "_INBOX.x")
             async with pipe.opened("there", b"s", "asked"):
-                intake = Intake(channel_secret(b"s", "asked", "there"), b"to gateway", 1 << 20)
-                await asyncio.gather(*(pipe.send(frame) for frame in frames), pipe._say("ping"))
+                intake = FrameReceiver(channel_secret(b"s", "asked", "there"), b"to gateway", 1 << 20)
+                await asyncio.gather(*(pipe.send(frame) for frame in frames), pipe._publish("ping"))
         return [found for packet in client.sent if (found := intake.take(*packet)) is not None]
 
     heard = asyncio.run(run())

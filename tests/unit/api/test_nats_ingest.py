@@ -11,9 +11,9 @@ import pytest
 
 from observatory.errors import NotDurable
 from observatory.features.nats.ingest import NatsIngest
-from observatory.features.nats.requests import Known
+from observatory.features.nats.requests import AuthenticatedLetter
 from observatory.protocol import nats
-from observatory.protocol.nats import Letter, Reply
+from observatory.protocol.nats import NatsReply, NatsRequest
 
 ADDRESS = nats.address("nats://h/o")
 INBOX = "_INBOX.a.b"
@@ -43,23 +43,23 @@ class Door:
     address = ADDRESS
 
     def __init__(
-        self, outcome: Reply | Exception, happened: list[str], stranger: Reply | None = None
+        self, outcome: NatsReply | Exception, happened: list[str], stranger: NatsReply | None = None
     ) -> None:
         self.outcome, self.happened, self.stranger = outcome, happened, stranger
 
     async def known(self, message: Any) -> Any:
         if isinstance(self.outcome, Exception):
             raise self.outcome
-        letter = Letter("o.ingest.pub", "pub", 1, "POST /v1/messages", INBOX, b"{}")
-        return self.stranger or Known(letter, "sig", b"h", b"s")
+        letter = NatsRequest("o.ingest.pub", "pub", 1, "POST /v1/messages", INBOX, b"{}")
+        return self.stranger or AuthenticatedLetter(letter, "sig", b"h", b"s")
 
-    async def carry(self, known: Any, method: str, path: str) -> Reply:
-        assert (method, path) == ("POST", "/v1/messages") and isinstance(self.outcome, Reply)
+    async def carry(self, known: Any, method: str, path: str) -> NatsReply:
+        assert (method, path) == ("POST", "/v1/messages") and isinstance(self.outcome, NatsReply)
         self.happened.append("committed")
         return self.outcome
 
     async def answer(
-        self, client: Any, subject: str, reply: Reply, signature: str = "", secret: bytes | None = None
+        self, client: Any, subject: str, reply: NatsReply, signature: str = "", secret: bytes | None = None
     ) -> None:
         assert subject == INBOX
         self.happened.append(f"answer {reply.status}{'' if secret else ' unsigned'}")
@@ -69,17 +69,17 @@ class Door:
 
 
 LINES = b'{"code":202,"status":"accepted"}\n{"code":422}\n'
-CASES: dict[str, tuple[Reply | Exception, list[str]]] = {
-    "accepted": (Reply(202, b"{}"), ["committed", "answer 202", "ack"]),
-    "a batch": (Reply(200, LINES), ["committed", "answer 200", "ack"]),
-    "half a batch": (Reply(200, LINES + b'{"code":503}\n'), ["committed", "answer 200", "nak 1.0"]),
-    "judged": (Reply(422, b"{}"), ["committed", "answer 422", "ack"]),
-    "conflict": (Reply(409, b"{}"), ["committed", "answer 409", "ack"]),
-    "too large": (Reply(413, b"{}"), ["committed", "answer 413", "term"]),
-    "revoked meanwhile": (Reply(401, b"{}"), ["committed", "answer 401", "term"]),
-    "busy": (Reply(429, b"{}", "3"), ["committed", "answer 429", "nak 3.0"]),
-    "disk full": (Reply(503, b"{}", "1"), ["committed", "answer 503", "nak 1.0"]),
-    "a bug": (Reply(500, b"{}"), ["committed", "answer 500", "nak 1.0"]),
+CASES: dict[str, tuple[NatsReply | Exception, list[str]]] = {
+    "accepted": (NatsReply(202, b"{}"), ["committed", "answer 202", "ack"]),
+    "a batch": (NatsReply(200, LINES), ["committed", "answer 200", "ack"]),
+    "half a batch": (NatsReply(200, LINES + b'{"code":503}\n'), ["committed", "answer 200", "nak 1.0"]),
+    "judged": (NatsReply(422, b"{}"), ["committed", "answer 422", "ack"]),
+    "conflict": (NatsReply(409, b"{}"), ["committed", "answer 409", "ack"]),
+    "too large": (NatsReply(413, b"{}"), ["committed", "answer 413", "term"]),
+    "revoked meanwhile": (NatsReply(401, b"{}"), ["committed", "answer 401", "term"]),
+    "busy": (NatsReply(429, b"{}", "3"), ["committed", "answer 429", "nak 3.0"]),
+    "disk full": (NatsReply(503, b"{}", "1"), ["committed", "answer 503", "nak 1.0"]),
+    "a bug": (NatsReply(500, b"{}"), ["committed", "answer 500", "nak 1.0"]),
     "database away": (NotDurable("away"), ["nak 1.0"]),
 }
 
@@ -108,7 +108,7 @@ def test_a_message_we_fail_on_again_and_again_makes_room_for_others_s828() -> No
     happened: list[str] = []
 
     async def run() -> None:
-        ingest = NatsIngest(cast(Any, Door(Reply(500, b"{}"), happened)), 1, 1 << 20)
+        ingest = NatsIngest(cast(Any, Door(NatsReply(500, b"{}"), happened)), 1, 1 << 20)
         for _ in range(10):
             await ingest._take(cast(Any, None), cast(Any, Message(happened)))
 
@@ -118,19 +118,19 @@ def test_a_message_we_fail_on_again_and_again_makes_room_for_others_s828() -> No
 
 def test_a_stranger_s_letter_leaves_the_stream_unread_s825() -> None:
     happened: list[str] = []
-    door = Door(Reply(202, b""), happened, stranger=Reply(401, b"{}"))
+    door = Door(NatsReply(202, b""), happened, stranger=NatsReply(401, b"{}"))
     assert judged(door, Message(happened)) == ["answer 401 unsigned", "term"]
 
 
 def test_a_key_speaks_on_its_own_subject_only_s825() -> None:
     happened: list[str] = []
     message = Message(happened, "o.ingest.other")
-    assert judged(Door(Reply(202, b""), happened), message) == ["answer 401 unsigned", "term"]
+    assert judged(Door(NatsReply(202, b""), happened), message) == ["answer 401 unsigned", "term"]
 
 
 def test_a_gateway_that_stops_gives_back_what_it_had_not_begun_s828() -> None:
     happened: list[str] = []
-    assert judged(Door(Reply(202, b""), happened), Message(happened), stopping=True) == ["nak None"]
+    assert judged(Door(NatsReply(202, b""), happened), Message(happened), stopping=True) == ["nak None"]
 
 
 class Queue:
@@ -161,7 +161,7 @@ def test_what_had_come_unlooked_at_goes_back_and_nothing_stays_subscribed_s828(w
     happened: list[str] = []
 
     async def run() -> None:
-        ingest = NatsIngest(cast(Any, Door(Reply(202, b""), happened)), 1, 1 << 20)
+        ingest = NatsIngest(cast(Any, Door(NatsReply(202, b""), happened)), 1, 1 << 20)
         ingest._in_flight = 64  # no room: what comes is not looked at
         pulling = asyncio.create_task(ingest.pull(cast(Any, Queue(happened))))
         await asyncio.sleep(0)  # it begins

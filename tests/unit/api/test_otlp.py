@@ -9,12 +9,13 @@ from typing import Any, cast
 
 import pytest
 
-from observatory.features.otlp.routes import NotStored, OtlpIn
-from observatory.http.app_state import House
+from observatory.features.otlp.counters import OtlpCounters
+from observatory.features.otlp.routes import NotStored, OtlpIngest
+from observatory.http.app_state import AppState
 from observatory.http.ingest import BodyError, Ingest
 from observatory.http.violators import Violators
-from observatory.pipeline.state import Principal, Verdict
-from observatory.protocol.answers import Refused
+from observatory.pipeline.state import Principal, SubmissionResult
+from observatory.protocol.responses import Refused
 
 WHO = cast(Principal, SimpleNamespace(tenant_id="tnt_default", agent_id=None, key_id="key_1"))
 ANSWERED = Refused(reason="x", detail="x")
@@ -23,24 +24,25 @@ ANSWERED = Refused(reason="x", detail="x")
 def taken(codes: list[int], most: int = 10) -> Any:
     """A request of as many spans, of which each is answered so."""
 
-    async def enqueue(*_: Any) -> list[Verdict]:
-        return [Verdict(code, ANSWERED) for code in codes]
+    async def enqueue(*_: Any) -> list[SubmissionResult]:
+        return [SubmissionResult(code, ANSWERED) for code in codes]
 
-    house = SimpleNamespace(
+    counters = OtlpCounters()
+    harness = SimpleNamespace(
         settings=SimpleNamespace(batch_lines=most),
         clock=lambda: 1,
         committer=SimpleNamespace(enqueue_bodies=enqueue),
-        doors=SimpleNamespace(count=lambda *_: None),
-        otlp_seen={},
+        request_metrics=SimpleNamespace(count=lambda *_: None),
+        service=lambda kind: counters,
         violators=Violators(),
     )
-    door = OtlpIn(cast(House, house), cast(Ingest, SimpleNamespace(judge=None)))
+    door = OtlpIngest(cast(AppState, harness), cast(Ingest, SimpleNamespace(judge=None)))
     operation = [{"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}]
     spans = [
         {"traceId": "a" * 32, "spanId": f"{n + 1:016x}", "attributes": operation} for n in range(len(codes))
     ]
     body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
-    return asyncio.run(door.take(WHO, "traces", body, "json")), house.otlp_seen["tnt_default"]
+    return asyncio.run(door.take(WHO, "traces", body, "json")), counters["tnt_default"]
 
 
 @pytest.mark.parametrize("codes", [[503, 503], [202, 503], [503, 200, 409]])
@@ -53,7 +55,7 @@ def test_what_is_not_durable_in_part_is_to_be_sent_again_s814(codes: list[int]) 
 def test_what_never_will_be_is_counted_s811() -> None:
     """S811: beside what was taken, which is not asked for again."""
     outcome, seen = taken([202, 409, 200])
-    assert (outcome.rejected, outcome.told) == (1, "1 refused: x")
+    assert (outcome.rejected, outcome.detail) == (1, "1 refused: x")
     assert (seen.totals["recorded"], seen.totals["refused"]) == (2, 1)
 
 
@@ -61,4 +63,4 @@ def test_more_than_a_request_may_hold_is_413_s816() -> None:
     """S816: as a whole, with a sentence."""
     with pytest.raises(BodyError) as refused:
         taken([202] * 11)
-    assert (refused.value.code, refused.value.answer.detail) == (413, "a request may have 10 records at most")
+    assert (refused.value.code, refused.value.answer.detail) == (413, "a request may have at most 10 records")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from observatory.http import rate_limit as pace
-from observatory.http.rate_limit import Pace
+from observatory.http.rate_limit import RateLimiter
 
 
 def test_so_many_at_once_then_so_many_a_second_s428() -> None:
     """S428: each for themselves."""
     now = 0.0
-    door = Pace(3, 2, lambda: now)
+    door = RateLimiter(3, 2, lambda: now)
     assert [door.allows("a") for _ in range(4)] == [True, True, True, False]
     assert door.allows("b")
     now = 0.5
@@ -20,8 +20,8 @@ def test_so_many_at_once_then_so_many_a_second_s428() -> None:
 
 def test_no_more_are_remembered_than_fit_s428() -> None:
     """S428: a million strangers cost no memory."""
-    door = Pace(1, 0, lambda: 0.0)
-    for number in range(pace.KEPT + 10):
+    door = RateLimiter(1, 0, lambda: 0.0)
+    for number in range(pace.MAX_CALLERS + 10):
         assert door.allows(number)
-    assert len(door._left) == pace.KEPT
-    assert not door.allows(pace.KEPT + 9)
+    assert len(door._left) == pace.MAX_CALLERS
+    assert not door.allows(pace.MAX_CALLERS + 9)

@@ -13,8 +13,8 @@ import pytest
 
 from observatory.features.certificates.authority import issue, make_authority, write_pair
 from observatory.http import tls_listener as tls_door
-from observatory.http.client_certificate import BadHeader, forwarded
-from observatory.http.tls_listener import TlsDoor
+from observatory.http.client_certificate import BadHeader, forwarded_certificate
+from observatory.http.tls_listener import TlsListener
 from observatory.runtime.tls import Tls
 from observatory.settings import load
 
@@ -39,14 +39,14 @@ def test_slow_and_too_many_handshakes_are_ended_and_others_served_s869(
 ) -> None:
     """S869: who says nothing, or half a greeting, shuts nobody out, and is waited for no longer than the
     bound; what is under way when the door closes is closed too."""
-    monkeypatch.setattr(tls_door, "MOST", 2)
+    monkeypatch.setattr(tls_door, "MAX_HANDSHAKES", 2)
     context = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
 
     async def run() -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
-            door = TlsDoor(listener, Echo, tls)
-            door.hello_s = 600
+            door = TlsListener(listener, Echo, tls)
+            door.handshake_s = 600
             door.open(16)
             silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
             silent[0][1].write(b"\x16\x03\x01\x02\x00")
@@ -57,7 +57,7 @@ def test_slow_and_too_many_handshakes_are_ended_and_others_served_s869(
             writer.close()
             with suppress(ConnectionResetError):  # of what it had said, perhaps nothing was read
                 assert await silent[0][0].read() == b"", "the oldest made room"
-            door.hello_s = 0.2
+            door.handshake_s = 0.2
             late = await asyncio.open_connection("127.0.0.1", port)
             assert await late[0].read() == b"", "its time was over"
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -91,7 +91,7 @@ def test_who_answers_no_goodbye_is_not_waited_for_s869(tls: Tls, tmp_path: Path)
 
     async def run() -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            door = TlsDoor(listener, Brief, tls)
+            door = TlsListener(listener, Brief, tls)
             door.open(16)
             with await asyncio.to_thread(keep, listener.getsockname()[1]):
                 async with asyncio.timeout(20):  # the loop's own patience is 30 s
@@ -105,5 +105,5 @@ def test_who_answers_no_goodbye_is_not_waited_for_s869(tls: Tls, tmp_path: Path)
 @pytest.mark.parametrize("header", [b"", b"::", b"x", b":%%%:", b":aGVsbG8=:", b"AAAA"])
 def test_a_proxy_s_header_that_is_no_certificate_is_refused_s859(header: bytes) -> None:
     with pytest.raises(BadHeader):
-        forwarded([(b"client-cert", header)])
-    assert forwarded([(b"x-client-cert", header)]) is None
+        forwarded_certificate([(b"client-cert", header)])
+    assert forwarded_certificate([(b"x-client-cert", header)]) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from observatory.runtime.feed_channel import Key, Look, Record
+from observatory.runtime.feed_channel import Key, Record, SourceChanges
 
 TENANT = "tnt_default"
 
@@ -19,14 +19,14 @@ class Client:
         self.seq = 0
 
     def take(self, data: bytes) -> Record:
-        told: Record = msgspec.json.decode(data)
-        self.kinds.append(told["type"])
-        assert told["seq"] >= self.seq
-        self.seq = told["seq"]
-        if told["type"] == "snapshot":
+        received: Record = msgspec.json.decode(data)
+        self.kinds.append(received["type"])
+        assert received["seq"] >= self.seq
+        self.seq = received["seq"]
+        if received["type"] == "snapshot":
             self.records.clear()
             self.versions.clear()
-        for item in told["items"]:
+        for item in received["items"]:
             key, version = (item["kind"], item["id"]), item.pop("version")
             assert version > self.versions.get(key, -1) or self.records.get(key) == item
             self.versions[key] = version
@@ -34,7 +34,7 @@ class Client:
                 self.records.pop(key, None)
             else:
                 self.records[key] = item
-        return told
+        return received
 
 
 class Board:
@@ -47,11 +47,11 @@ class Board:
         self.looks = self.closed = 0
         self.soon = False
 
-    async def look(self, head: int, now_ns: int, again: bool) -> Look:
+    async def look(self, head: int, now_ns: int, again: bool) -> SourceChanges:
         self.looks += 1
         if self.error is not None:
             raise self.error
-        return Look(records(self.state), whole=True, soon=self.soon)
+        return SourceChanges(records(self.state), whole=True, soon=self.soon)
 
     async def close(self) -> None:
         self.closed += 1

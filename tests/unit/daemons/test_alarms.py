@@ -9,12 +9,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from observatory import bootstrap
+from observatory.derived.ports import FoldProgress, StoredFinding
 from observatory.errors import NotDurable
 from observatory.features.loops import worker as module
-from observatory.features.loops.worker import Alarms
-from observatory.pipeline.state import Principal, Submission, Verdict
-from observatory.runtime.derived import Progress, StoredFinding
+from observatory.features.loops.worker import FindingsWorker
+from observatory.pipeline.state import Principal, Submission, SubmissionResult
 
 
 def finding(number: int) -> StoredFinding:
@@ -27,15 +26,15 @@ class Derived:
         self.asked: list[int] = []
         self.folded = 0
 
-    async def progress(self, tenant_id: str) -> Progress:
-        return Progress(self.folded, 1, 0, 0)
+    async def progress(self, tenant_id: str) -> FoldProgress:
+        return FoldProgress(self.folded, 1, 0, 0)
 
     async def findings(self, tenant_id: str, after: int, limit: int) -> Sequence[StoredFinding]:
         self.asked.append(after)
         return [one for one in self.all if one.finding_id > after][:limit]
 
 
-class House:
+class Harness:
     """Store and committer in one."""
 
     def __init__(self, cursor: int | None = None) -> None:
@@ -51,7 +50,7 @@ class House:
     def clock(self) -> int:
         return 1
 
-    def principal_of_house(self, tenant_id: str) -> Principal:
+    def gateway_principal(self, tenant_id: str) -> Principal:
         return Principal(tenant_id=tenant_id, role="admin", key_id="sys_gateway")
 
     async def heads(self) -> dict[str, int]:
@@ -61,29 +60,29 @@ class House:
         self.reads += 1
         return [] if self.cursor is None else [{"value": str(self.cursor)}]
 
-    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]:
+    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[SubmissionResult]:
         self.submitted += len(items)
-        return [Verdict(200, 1) for _ in items]
+        return [SubmissionResult(200, 1) for _ in items]
 
 
 def test_it_begins_where_the_acts_left_off_and_reads_that_once_s189() -> None:
     async def play() -> None:
-        house, derived = House(cursor=4), Derived()
+        harness, derived = Harness(cursor=4), Derived()
         derived.all = [finding(number) for number in (3, 4, 5, 6)]
-        alarms = Alarms(house, derived)
+        alarms = FindingsWorker(harness, derived)
         assert await alarms.look(1) == 2
         assert await alarms.look(1) == 0
         derived.all.append(finding(9))
         assert await alarms.look(1) == 1
-        assert derived.asked == [4, 6, 6] and house.submitted == 3 and house.reads == 1
+        assert derived.asked == [4, 6, 6] and harness.submitted == 3 and harness.reads == 1
 
     asyncio.run(play())
 
 
 def test_a_record_folded_to_its_end_is_not_asked_about_until_it_moves_s313() -> None:
     async def play() -> None:
-        house, derived = House(), Derived()
-        alarms = Alarms(house, derived)
+        harness, derived = Harness(), Derived()
+        alarms = FindingsWorker(harness, derived)
         await alarms.look(1)
         await alarms.look(1)
         assert derived.asked == [0, 0], "the analyst was not there yet"
@@ -91,7 +90,7 @@ def test_a_record_folded_to_its_end_is_not_asked_about_until_it_moves_s313() -> 
         await alarms.look(1)
         await alarms.look(1)
         assert derived.asked == [0, 0, 0]
-        house.head = 2
+        harness.head = 2
         derived.all = [finding(1)]
         assert await alarms.look(1) == 1
 
@@ -99,14 +98,14 @@ def test_a_record_folded_to_its_end_is_not_asked_about_until_it_moves_s313() -> 
 
 
 def test_a_commit_that_fails_is_tried_again_from_the_same_place_s189() -> None:
-    class Failing(House):
-        async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]:
+    class Failing(Harness):
+        async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[SubmissionResult]:
             raise OSError
 
     async def play() -> None:
         derived = Derived()
         derived.all = [finding(1)]
-        alarms = Alarms(Failing(), derived)
+        alarms = FindingsWorker(Failing(), derived)
         for _ in range(2):
             try:
                 await alarms.look(1)
@@ -129,15 +128,13 @@ def test_a_slow_or_failing_derived_store_holds_up_no_deadline_s189(monkeypatch: 
             return found
 
     async def play() -> None:
-        house, derived = House(), Away()
+        harness, derived = Harness(), Away()
         derived.all = [finding(1)]
-        task = asyncio.create_task(Alarms(house, derived).run())
+        task = asyncio.create_task(FindingsWorker(harness, derived).run())
         async with asyncio.timeout(10):
-            while not house.submitted:  # noqa: ASYNC110
+            while not harness.submitted:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
         task.cancel()
-        assert house.submitted == 1 and derived.asked[:3] == [0, 0, 0]
-        timed: Any = house
-        assert not any("alarm" in due.name for due in bootstrap.dues(timed))
+        assert harness.submitted == 1 and derived.asked[:3] == [0, 0, 0]
 
     asyncio.run(play())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from observatory.features.certificates import worker as certificates
-from observatory.features.certificates.worker import Certificates
+from observatory.features.certificates.worker import CertificateWorker
 from observatory.pipeline.state import Principal
 from observatory.protocol.certificates import Certificate
 
@@ -34,7 +34,7 @@ def shown(name: str, seconds: float) -> Principal:
 
 def test_one_that_was_rotated_out_is_no_figure_of_the_metric_s868(monkeypatch: pytest.MonkeyPatch) -> None:
     home: Any = Home()
-    noted = Certificates(home, None)
+    noted = CertificateWorker(home, None)
 
     def left() -> list[float]:
         return [one.value for one in noted.measures() if one.name == "observatory_certificate_seconds_left"]

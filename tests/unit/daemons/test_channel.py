@@ -8,8 +8,8 @@ import pytest
 
 from observatory.errors import NotDurable
 from observatory.features.inbox import channel as rules
-from observatory.features.inbox.channel import Channel, Page
-from observatory.pipeline.ports import Delivery, Pending
+from observatory.features.inbox.channel import DeliveryChannel, DeliveryPage
+from observatory.pipeline.ports import InboxDelivery, PendingFilter
 
 T = TypeVar("T")
 SIZE = 4  # of a page
@@ -19,20 +19,20 @@ class Inbox:
     """A fake database of one agent: what is pending, by number."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, Delivery] = {}
+        self.rows: dict[int, InboxDelivery] = {}
         self.reads = 0
         self.meanwhile: Callable[[], None] = lambda: None
         self.broken = False
 
-    def put(self, *numbers: int, kind: str = "message", size: int = 0) -> list[Delivery]:
+    def put(self, *numbers: int, kind: str = "message", size: int = 0) -> list[InboxDelivery]:
         made = [
-            Delivery(sequence_number=number, agent_no=1, kind=kind, created_ns=0, raw=b"x" * size)
+            InboxDelivery(sequence_number=number, agent_no=1, kind=kind, created_ns=0, raw=b"x" * size)
             for number in numbers
         ]
         self.rows |= {one.sequence_number: one for one in made}
         return made
 
-    async def read(self, where: Pending) -> Page:
+    async def read(self, where: PendingFilter) -> DeliveryPage:
         self.reads += 1
         if self.broken:
             raise NotDurable("away")
@@ -45,18 +45,18 @@ class Inbox:
         ][:SIZE]
         await asyncio.sleep(0)
         self.meanwhile()
-        return Page(found, found[-1].sequence_number if len(found) == SIZE else None)
+        return DeliveryPage(found, found[-1].sequence_number if len(found) == SIZE else None)
 
 
-def run(story: Callable[[Inbox, Channel], Coroutine[Any, Any, T]], redelivery_s: float = 1e9) -> T:
-    async def told() -> T:
+def run(story: Callable[[Inbox, DeliveryChannel], Coroutine[Any, Any, T]], redelivery_s: float = 1e9) -> T:
+    async def received() -> T:
         inbox = Inbox()
-        return await story(inbox, Channel(1, inbox.read, redelivery_s))
+        return await story(inbox, DeliveryChannel(1, inbox.read, redelivery_s))
 
-    return asyncio.run(told())
+    return asyncio.run(received())
 
 
-async def everything(channel: Channel) -> list[int]:
+async def everything(channel: DeliveryChannel) -> list[int]:
     found: list[int] = []
     while more := await channel.next(0):
         found += [one.sequence_number for one in more]
@@ -66,7 +66,7 @@ async def everything(channel: Channel) -> list[int]:
 def test_a_channel_begins_with_all_that_is_pending_s100() -> None:
     """S100: page after page, and then what is handed over, once."""
 
-    async def story(inbox: Inbox, channel: Channel) -> list[int]:
+    async def story(inbox: Inbox, channel: DeliveryChannel) -> list[int]:
         inbox.put(*range(1, 11))
         first = await everything(channel)
         for one in inbox.put(11, 12):
@@ -83,7 +83,7 @@ def test_what_is_committed_while_it_catches_up_is_sent_once_and_in_order_s100(
 ) -> None:
     """S100: handed over in the middle of a read, whether that read saw it or not."""
 
-    async def story(inbox: Inbox, channel: Channel) -> tuple[list[int], list[int]]:
+    async def story(inbox: Inbox, channel: DeliveryChannel) -> tuple[list[int], list[int]]:
         inbox.put(*range(1, pending + 1))
 
         def commit() -> None:
@@ -103,7 +103,7 @@ def test_what_is_committed_while_it_catches_up_is_sent_once_and_in_order_s100(
 def test_one_too_slow_holds_no_more_than_its_buffer_and_reads_again_s109() -> None:
     """S109."""
 
-    async def story(inbox: Inbox, channel: Channel) -> tuple[list[int], int, bool]:
+    async def story(inbox: Inbox, channel: DeliveryChannel) -> tuple[list[int], int, bool]:
         assert await everything(channel) == []
         for one in inbox.put(*range(1, rules.BUFFER + 500)):
             channel.hand(one)
@@ -119,7 +119,7 @@ def test_one_too_slow_holds_no_more_than_its_buffer_and_reads_again_s109() -> No
 def test_large_deliveries_fill_the_buffer_by_their_bytes_s109() -> None:
     """S109."""
 
-    async def story(inbox: Inbox, channel: Channel) -> tuple[int, list[int]]:
+    async def story(inbox: Inbox, channel: DeliveryChannel) -> tuple[int, list[int]]:
         await everything(channel)
         for one in inbox.put(*range(1, 11), size=rules.BUFFER_BYTES // 2):
             channel.hand(one)
@@ -131,7 +131,7 @@ def test_large_deliveries_fill_the_buffer_by_their_bytes_s109() -> None:
 def test_a_database_that_was_away_costs_neither_order_nor_rows_s100() -> None:
     """S100: what comes during the failed read is not sent before what that read would have found."""
 
-    async def story(inbox: Inbox, channel: Channel) -> list[int]:
+    async def story(inbox: Inbox, channel: DeliveryChannel) -> list[int]:
         inbox.put(*range(1, 4))
         inbox.broken = True
         with pytest.raises(NotDurable):
@@ -146,7 +146,7 @@ def test_a_database_that_was_away_costs_neither_order_nor_rows_s100() -> None:
 def test_messages_are_kept_back_while_stopped_and_follow_afterwards_s105() -> None:
     """S105: commands pass; nothing is lost, and what was kept back keeps its order."""
 
-    async def story(inbox: Inbox, channel: Channel) -> tuple[list[int], list[int], list[int]]:
+    async def story(inbox: Inbox, channel: DeliveryChannel) -> tuple[list[int], list[int], list[int]]:
         inbox.put(1)
         before = await everything(channel)
         channel.rule(True)
@@ -162,7 +162,7 @@ def test_messages_are_kept_back_while_stopped_and_follow_afterwards_s105() -> No
 def test_one_that_connects_while_stopped_finds_commands_behind_many_messages_s105() -> None:
     """S105."""
 
-    async def story(inbox: Inbox, channel: Channel) -> tuple[list[int], list[int]]:
+    async def story(inbox: Inbox, channel: DeliveryChannel) -> tuple[list[int], list[int]]:
         channel.rule(True)
         inbox.put(*range(1, 11))
         inbox.put(11, kind="stop")
@@ -176,7 +176,7 @@ def test_one_that_connects_while_stopped_finds_commands_behind_many_messages_s10
 def test_what_was_sent_a_round_ago_and_is_still_pending_is_sent_again_s109() -> None:
     """S109: neither what was acknowledged nor what was sent since the last round."""
 
-    async def story(inbox: Inbox, channel: Channel) -> list[list[int]]:
+    async def story(inbox: Inbox, channel: DeliveryChannel) -> list[list[int]]:
         inbox.put(*range(1, 7))
         rounds = [await everything(channel)]
         for fresh in (7, 8):
@@ -192,7 +192,7 @@ def test_what_was_sent_a_round_ago_and_is_still_pending_is_sent_again_s109() -> 
     assert third == [8, 3, 4, 5, 6, 7]
 
 
-def await_round(channel: Channel) -> None:
+def await_round(channel: DeliveryChannel) -> None:
     """The clock moves: a round is over."""
     channel._round_at = 0.0
 
@@ -200,7 +200,7 @@ def await_round(channel: Channel) -> None:
 def test_one_that_never_acknowledges_is_sent_so_many_again_and_no_more_s109() -> None:
     """S109: the oldest first."""
 
-    async def story(inbox: Inbox, channel: Channel) -> list[int]:
+    async def story(inbox: Inbox, channel: DeliveryChannel) -> list[int]:
         inbox.put(*range(1, 3 * rules.AGAIN))
         await everything(channel)
         channel._floor = 3 * rules.AGAIN
@@ -213,9 +213,9 @@ def test_one_that_never_acknowledges_is_sent_so_many_again_and_no_more_s109() ->
 def test_waiting_ends_with_what_arrives_with_a_change_of_access_and_with_the_house_s108() -> None:
     """S108: the door looks at its key whenever access has changed."""
 
-    async def story(inbox: Inbox, channel: Channel) -> list[Any]:
+    async def story(inbox: Inbox, channel: DeliveryChannel) -> list[Any]:
         async def waits(cause: Callable[[], Any]) -> list[int]:
-            waiting: Awaitable[list[Delivery]] = asyncio.ensure_future(channel.next(60))
+            waiting: Awaitable[list[InboxDelivery]] = asyncio.ensure_future(channel.next(60))
             await asyncio.sleep(0)  # it waits now
             cause()
             return [one.sequence_number for one in await asyncio.wait_for(waiting, 5)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from observatory.runtime import child_process as child
-from observatory.runtime.child_process import Child
+from observatory.runtime.child_process import AnalystProcess
 from tests.waiting import until
 
 # Writes down what it was told, then waits for the end of its stdin.
@@ -25,8 +25,8 @@ HEAPS = "import os, sys, pathlib; pathlib.Path(sys.argv[1]).write_text(os.enviro
 SHORT = "import sys, pathlib; pathlib.Path(sys.argv[1]).open('a').write(sys.stdin.readline())"
 
 
-def keeper(program: str, file: Path) -> Child:
-    return Child(b"the words", (sys.executable, "-c", program, str(file)))
+def keeper(program: str, file: Path) -> AnalystProcess:
+    return AnalystProcess(b"the words", (sys.executable, "-c", program, str(file)))
 
 
 async def until_told(file: Path, times: int = 1) -> None:
@@ -63,7 +63,7 @@ def test_it_has_two_heaps_or_as_many_as_are_named_s1206(
     file = tmp_path / "heaps"
 
     async def run() -> None:
-        process = await child.begin(sys.executable, "-c", HEAPS, str(file))
+        process = await child.start_process(sys.executable, "-c", HEAPS, str(file))
         await process.wait()
 
     asyncio.run(run())

@@ -13,21 +13,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from observatory.features.exporters import worker as exporter
-from observatory.features.exporters.otlp import Coded
-from observatory.features.exporters.rejected_records import MOST_CULPRITS, Delivered, deliver
-from observatory.features.exporters.transports import METHOD, Answer, GrpcWay, _after, address_of, problem_of
-from observatory.features.exporters.types_settings import Filters, Sieve
-from observatory.features.exporters.worker import Stretch, backoff_s, cut, settled
+from observatory.features.exporters.otlp import EncodedRecord
+from observatory.features.exporters.rejected_records import MAX_REJECTED, Delivered, deliver
+from observatory.features.exporters.transports import (
+    METHOD,
+    ExportResult,
+    GrpcExportTransport,
+    _after,
+    address_of,
+    problem_of,
+)
+from observatory.features.exporters.types_settings import EventFilterMatcher, Filters
+from observatory.features.exporters.worker import ReadStretch, backoff_s, cut, settled
 from observatory.pipeline.ports import StoredEvent
-from observatory.runtime.outbound_http import Outward
+from observatory.runtime.outbound_http import OutboundHttp
 from tests.unit.protocol.test_otlp import an_event
 
-TAKEN, REFUSED = Answer("taken"), Answer("refused", "the backend answered 400")
-ALL = Sieve(Filters(), "tnt_x")
+TAKEN, REFUSED = ExportResult("taken"), ExportResult("refused", "the backend answered 400")
+ALL = EventFilterMatcher(Filters(), "tnt_x")
 
 
-def records(count: int, first: int = 1) -> list[Coded]:
-    return [Coded(seq, "message_delivered", b"{}", b"") for seq in range(first, first + count)]
+def records(count: int, first: int = 1) -> list[EncodedRecord]:
+    return [EncodedRecord(seq, "message_delivered", b"{}", b"") for seq in range(first, first + count)]
 
 
 class Backend:
@@ -38,11 +45,11 @@ class Backend:
         self.had: list[int] = []
         self.asked = 0
 
-    async def __call__(self, batch: Sequence[Coded]) -> Answer:
+    async def __call__(self, batch: Sequence[EncodedRecord]) -> ExportResult:
         self.asked += 1
         self.left -= 1
         if self.left < 0:
-            return Answer("later", "away")
+            return ExportResult("later", "away")
         if self.is_wrong or (not batch and not self.takes_nothing):
             return REFUSED
         if any(one.seq in self.poison for one in batch):
@@ -98,25 +105,25 @@ def test_one_alone_is_guilty_only_if_the_backend_takes_something_s567() -> None:
 def test_so_many_are_passed_over_at_a_time_s567() -> None:
     """S567: the rest at the next look, from where it stopped."""
     found = run(512, Backend(frozenset(range(1, 400))))
-    assert len(found.culprits) == MOST_CULPRITS and found.stopped is None
-    assert found.settled == MOST_CULPRITS
+    assert len(found.culprits) == MAX_REJECTED and found.stopped is None
+    assert found.settled == MAX_REJECTED
 
 
 def test_a_backend_in_trouble_costs_no_event_though_it_takes_empty_requests_s567() -> None:
     """S567: after an answer that says little a record must be taken; those taken before prove nothing."""
-    vague = Answer("refused", "the backend answered 500", is_vague=True)
+    vague = ExportResult("refused", "the backend answered 500", is_vague=True)
     had: list[int] = []
 
-    async def stands(batch: Sequence[Coded]) -> Answer:  # it falls down after its first half
+    async def stands(batch: Sequence[EncodedRecord]) -> ExportResult:  # it falls down after its first half
         if batch and (len(batch) == 8 or batch[0].seq > 4):
             return vague
         had.extend(one.seq for one in batch)
         return TAKEN
 
-    async def down() -> Answer:
+    async def down() -> ExportResult:
         return vague
 
-    async def well() -> Answer:
+    async def well() -> ExportResult:
         return TAKEN
 
     found = asyncio.run(deliver(records(8), stands, down))
@@ -137,7 +144,7 @@ def test_a_retry_after_that_is_no_number_says_nothing_s566() -> None:
 def test_a_channel_closed_for_one_request_tells_the_others_to_come_later_s568() -> None:
     """S568: gRPC tells it as a cancellation; unseen, no failure would be kept and nobody would wait."""
 
-    async def answers() -> list[Answer]:
+    async def answers() -> list[ExportResult]:
         asked = 0
 
         async def export(_: bytes, context: Any) -> bytes:
@@ -154,7 +161,7 @@ def test_a_channel_closed_for_one_request_tells_the_others_to_come_later_s568() 
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
-        line = GrpcWay(Outward([f"127.0.0.1:{port}"]), f"http://127.0.0.1:{port}", {})
+        line = GrpcExportTransport(OutboundHttp([f"127.0.0.1:{port}"]), f"http://127.0.0.1:{port}", {})
         found = await asyncio.gather(*(line.send(b"") for _ in range(3)))
         await server.stop(None)
         return found
@@ -167,8 +174,8 @@ def test_a_channel_closed_for_one_request_tells_the_others_to_come_later_s568() 
 def test_what_was_taken_without_some_is_told_s566() -> None:
     """S566: it is not sent again; how many and why is kept."""
 
-    async def partly(batch: Sequence[Coded]) -> Answer:
-        return Answer("taken", "too old", 3)
+    async def partly(batch: Sequence[EncodedRecord]) -> ExportResult:
+        return ExportResult("taken", "too old", 3)
 
     found = asyncio.run(deliver(records(10), partly))
     assert (found.settled, found.sent) == (10, 7)
@@ -182,7 +189,7 @@ def row(cursor: int = 0) -> dict[str, Any]:
 def test_the_cursor_goes_as_far_as_batches_were_settled_without_a_gap_s565() -> None:
     """S565: batches go out together; what came after one that failed is sent again."""
     batches = [records(3, 11), records(3, 20), records(3, 30)]
-    stretch, later = Stretch(batches, 40, 1), Answer("later", "away")
+    stretch, later = ReadStretch(batches, 40, 1), ExportResult("later", "away")
     whole = Delivered(3, 3)
     done, why = settled(row(10), stretch, [whole, whole, whole])
     assert (done.after, done.until, done.sent, done.filtered, why) == (10, 40, 9, 21, None)
@@ -191,7 +198,7 @@ def test_the_cursor_goes_as_far_as_batches_were_settled_without_a_gap_s565() -> 
     assert (done.until, done.sent, why) == (20, 4, later), "the next one that is sent is 21"
     done, why = settled(row(10), stretch, [Delivered(0, 0, stopped=later), whole, whole])
     assert (done.until, done.sent, why) == (10, 0, later)
-    assert settled(row(10), Stretch([], 40, 1), [])[0].until == 40, "all of it was filtered out"
+    assert settled(row(10), ReadStretch([], 40, 1), [])[0].until == 40, "all of it was filtered out"
 
 
 def stored(count: int, **more: Any) -> list[StoredEvent]:
@@ -206,16 +213,16 @@ def stored(count: int, **more: Any) -> list[StoredEvent]:
 
 def test_batches_are_bounded_in_records_and_bytes_s565(monkeypatch: pytest.MonkeyPatch) -> None:
     """S565: 512 records, 4 MiB; one that is larger travels alone."""
-    assert (exporter.MOST_RECORDS, exporter.MOST_BYTES) == (512, 4 << 20)
-    monkeypatch.setattr(exporter, "MOST_RECORDS", 4)
+    assert (exporter.MAX_RECORDS, exporter.MAX_BYTES) == (512, 4 << 20)
+    monkeypatch.setattr(exporter, "MAX_RECORDS", 4)
     found = cut(stored(10), ALL)
     assert [[one.seq for one in batch] for batch in found.batches] == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]]
     assert (found.until, found.oldest_ns) == (10, 1_771_252_320_125_000_000)
-    monkeypatch.setattr(exporter, "MOST_BYTES", 45_000)
+    monkeypatch.setattr(exporter, "MAX_BYTES", 45_000)
     assert [len(batch) for batch in cut(stored(5), ALL).batches] == [2, 2, 1]
-    monkeypatch.setattr(exporter, "MOST_BYTES", 100)
+    monkeypatch.setattr(exporter, "MAX_BYTES", 100)
     assert [len(batch) for batch in cut(stored(3), ALL).batches] == [1, 1, 1]
-    nothing = cut(stored(5), Sieve(Filters(severity_min=17), "tnt_x"))
+    nothing = cut(stored(5), EventFilterMatcher(Filters(severity_min=17), "tnt_x"))
     assert (nothing.batches, nothing.until) == ([], 5)
 
 
@@ -231,7 +238,7 @@ def test_where_logs_are_taken_s562() -> None:
     assert address_of("http", "https://otlp.example/") == "https://otlp.example/v1/logs"
     assert address_of("http", "https://otlp.example/otlp/v1/logs") == "https://otlp.example/otlp/v1/logs"
     assert address_of("grpc", "https://otlp.example") == "https://otlp.example"
-    strict, open_ = Outward(), Outward(["collector:4317"])
+    strict, open_ = OutboundHttp(), OutboundHttp(["collector:4317"])
     assert problem_of(strict, "grpc", "https://otlp.example:443") is None
     for url in (
         *("http://otlp.example", "https://otlp.example:4317", "https://user:pw@otlp.example", "grpc://x"),

@@ -10,11 +10,11 @@ import pytest
 
 from observatory.bus.memory import MemoryBus
 from observatory.errors import NotDurable, StoreError
-from observatory.pipeline.ports import Notice
+from observatory.pipeline.ports import CommitNotice
 from observatory.runtime import feed as module
-from observatory.runtime.feed import Feed, FeedFull, Follower
+from observatory.runtime.feed import FeedFull, Follower, LiveFeed
 from observatory.runtime.feed_channel import Record
-from observatory.runtime.feed_pace import Pace
+from observatory.runtime.feed_pace import FramePacer
 from tests.unit.daemons.following import TENANT, Board, Client
 
 
@@ -33,7 +33,7 @@ class Bench:
     def __init__(self, most: int = 100, most_of_tenant: int = 100, most_of_principal: int = 100) -> None:
         self.heads = Heads()
         self.bus = MemoryBus()
-        self.feed = Feed(self.heads, self.bus, lambda: 0, most, most_of_tenant, most_of_principal)
+        self.feed = LiveFeed(self.heads, self.bus, lambda: 0, most, most_of_tenant, most_of_principal)
         self.boards: dict[str, Board] = {}
 
     def board(self, topic: str) -> Board:
@@ -44,14 +44,14 @@ class Bench:
         *topics: str,
         after: int | None = None,
         tenant: str = TENANT,
-        pace: Pace | None = None,
+        pace: FramePacer | None = None,
         who: str = "",
     ) -> Any:
         return self.feed.follow(tenant, topics, self.board, after, pace, who)
 
     def commit(self, **state: int) -> None:
         self.commit_untold(**state)
-        self.bus.publish(Notice(TENANT, self.heads.number))
+        self.bus.publish(CommitNotice(TENANT, self.heads.number))
 
     def commit_untold(self, **state: int) -> None:
         """The bus may lose anything."""
@@ -301,7 +301,7 @@ def test_sessions_that_do_not_exist_are_not_kept_s287_s292() -> None:
 
 def test_ten_frames_a_second_however_often_one_socket_asks_anew_s286() -> None:
     async def body(bench: Bench) -> None:
-        loop, pace, times = asyncio.get_running_loop(), Pace(), []
+        loop, pace, times = asyncio.get_running_loop(), FramePacer(), []
         for number in range(13):
             async with bench.follow("fleet", pace=pace) as follower:
                 bench.commit(a=number)

@@ -7,14 +7,14 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.runtime.feed_pace import FRAMES, GAP_S, SLACK_S, Pace
+from observatory.runtime.feed_pace import FRAMES, GAP_S, SLACK_S, FramePacer
 
 moments = st.lists(st.floats(0, 0.3, allow_nan=False), min_size=1, max_size=60)
 
 
 @given(moments, st.floats(0, 0.2))
 def test_in_no_second_are_there_more_than_ten_s286(waits: list[float], sending: float) -> None:
-    pace, now, times = Pace(), 100.0, []
+    pace, now, times = FramePacer(), 100.0, []
     for wait in waits:
         now = max(now + wait, pace.due)
         pace.hand(now)
@@ -27,17 +27,17 @@ def test_in_no_second_are_there_more_than_ten_s286(waits: list[float], sending: 
 
 def test_one_late_frame_does_not_put_off_all_that_follow_s286() -> None:
     """Looks come every 100 ms, one of them 40 ms late: the one after it is told when it is there."""
-    pace, told = Pace(), []
+    pace, received = FramePacer(), []
     for ready in (0.0, 0.1, 0.24, 0.3, 0.4, 0.5):
         now = max(ready, pace.due)
         pace.hand(now)
         pace.arrive(now)
-        told.append(round(now - ready, 3))
-    assert told == [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+        received.append(round(now - ready, 3))
+    assert received == [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_what_took_long_to_send_counts_from_its_end_s286() -> None:
-    pace = Pace()
+    pace = FramePacer()
     pace.hand(1.0)
     pace.arrive(3.0)
     assert 3.0 < pace.due < 3.1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from observatory.runtime.backpressure import FAR, LONGEST_S, GivingWay
+from observatory.runtime.backpressure import FAR, MAX_REST_S, AnalystBackpressure
 
 PAGE, FOLDS = 2_000, 2_000.0  # messages a round, and a second
 
@@ -14,7 +14,7 @@ def play(
 
     The record is looked at before a round, not after it. `slow` rounds take so many times as long.
     """
-    way, now, head, cursor, worked, rested = GivingWay(), 0.0, float(backlog), 0.0, 0.0, 0.0
+    way, now, head, cursor, worked, rested = AnalystBackpressure(), 0.0, float(backlog), 0.0, 0.0, 0.0
     rounds = 0
     for rate, lasts_s in rates:
         until = now + lasts_s
@@ -42,7 +42,7 @@ def test_far_more_than_can_be_folded_leaves_most_of_the_time_to_whoever_commits_
 def test_when_less_comes_it_catches_up_at_once() -> None:
     _, rested, behind = play([(10_000, 10), (500, 90)])
     assert behind <= FAR / 10
-    assert rested < 10 + LONGEST_S
+    assert rested < 10 + MAX_REST_S
 
 
 def test_a_backlog_alone_is_no_reason_to_rest() -> None:
@@ -57,6 +57,6 @@ def test_some_slow_pages_are_no_lost_chase(slow: dict[int, float]) -> None:
 
 
 def test_no_rest_is_long() -> None:
-    way = GivingWay()
+    way = AnalystBackpressure()
     way.rest_s(0.0, 1.0, 10_000, 0)
-    assert way.rest_s(60.0, 60.0, 10_000_000, 500) == LONGEST_S
+    assert way.rest_s(60.0, 60.0, 10_000_000, 500) == MAX_REST_S

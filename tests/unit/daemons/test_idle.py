@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from observatory.runtime.fold_memory import IDLE_S, Idle
+from observatory.runtime.fold_memory import IDLE_S, IdleKeys
 
 
 def test_what_was_not_wanted_for_a_whole_period_is_over_s1201() -> None:
     now = 0.0
-    idle = Idle[str](lambda: now)
+    idle = IdleKeys[str](lambda: now)
     kept = {"a": 1, "b": 2, "c": 3}
     idle.want("a", "b")
     now = IDLE_S - 0.1
@@ -21,4 +21,4 @@ def test_what_was_not_wanted_for_a_whole_period_is_over_s1201() -> None:
     assert idle.over(kept) == ["a", "c"]
     now = 3 * IDLE_S
     assert idle.over(kept) == ["a", "b", "c"]
-    assert not idle._wanted, "what was wanted is itself forgotten"
+    assert not idle._used, "the set of used keys is cleared too"

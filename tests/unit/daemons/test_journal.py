@@ -49,13 +49,13 @@ def fail(words: str) -> BaseException:
 def test_every_record_is_one_line_and_no_secret_gets_into_it_s590_s591(said: io.StringIO, form: str) -> None:
     """S590, S591: in whatever place of whoever's record it stands."""
     settings = msgspec.structs.replace(Settings(), log_format=form, log_level="debug")
-    journal.begin(settings, said)
+    journal.configure_logging(settings, said)
     ours, foreign = logging.getLogger("observatory.x"), logging.getLogger("mcp.server")
     ours.debug("first\nERROR observatory: forged\x1b[31m")
     ours.error("it failed", exc_info=fail(f"quoted {SECRET}"))
     ours.error("many", exc_info=ExceptionGroup("g", [ValueError(SECRET)]))
     ours.error("ours", exc_info=StoreError("the disk is full"))
-    ours.info("answered", extra={"fields": {"door": "/v1/x", "code": 200}})
+    ours.info("answered", extra={"fields": {"endpoint": "/v1/x", "code": 200}})
     ours.info("%s %s", "too few")
     foreign.warning("bad input: %s", SECRET)
     foreign.warning(f"bad input: {SECRET}")
@@ -74,17 +74,17 @@ def test_every_record_is_one_line_and_no_secret_gets_into_it_s590_s591(said: io.
     assert "the disk is full" in text and "ValueError" in text and "Traceback: test_journal.py" in text
     assert "Invalid HTTP request received." in text and "test_journal.py:" in text
     if form == "json":
-        told = [json.loads(line) for line in lines(said)]
-        assert all({"time", "level", "logger", "message"} <= line.keys() for line in told)
-        assert told[0]["message"].startswith("first\\nERROR")
-        assert (told[4]["door"], told[4]["code"], told[4]["level"]) == ("/v1/x", 200, "info")
+        received = [json.loads(line) for line in lines(said)]
+        assert all({"time", "level", "logger", "message"} <= line.keys() for line in received)
+        assert received[0]["message"].startswith("first\\nERROR")
+        assert (received[4]["endpoint"], received[4]["code"], received[4]["level"]) == ("/v1/x", 200, "info")
     else:
         assert lines(said)[0].endswith("DEBUG observatory.x: first\\nERROR observatory: forged\\x1b[31m")
-        assert lines(said)[4].endswith("INFO observatory.x: answered door=/v1/x code=200")
+        assert lines(said)[4].endswith("INFO observatory.x: answered endpoint=/v1/x code=200")
 
 
 def test_a_level_is_ours_alone_s591(said: io.StringIO) -> None:
-    journal.begin(msgspec.structs.replace(Settings(), log_level="error"), said)
+    journal.configure_logging(msgspec.structs.replace(Settings(), log_level="error"), said)
     logging.getLogger("observatory.x").warning("unheard")
     logging.getLogger("alembic").warning("heard")
     logging.getLogger("observatory.x").error("heard too")

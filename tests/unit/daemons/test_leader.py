@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from observatory.errors import NotDurable
-from observatory.features.schedule.types_rows import Lease
+from observatory.pipeline.ports import Lease
 from observatory.runtime.leader import Leader
 
 

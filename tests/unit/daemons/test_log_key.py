@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from observatory.errors import StartupError
-from observatory.features.transparency.log_key import Backwards, Keyring, Mark, Marks, UnderWay
+from observatory.runtime.log_key import Keyring, LogMark, LogMarks, MarkRollback, RotationInProgress
 
 
 def opened(path: Path, passphrase: str = "") -> Keyring:
@@ -45,7 +45,7 @@ def test_a_key_that_others_can_read_is_refused_s361(tmp_path: Path, mode: int) -
     marks.write_text("{}")
     marks.chmod(mode)
     with pytest.raises(StartupError, match="chmod 600"):
-        Marks(marks).load()
+        LogMarks(marks).load()
 
 
 def test_a_passphrase_is_needed_once_it_is_set_s361(tmp_path: Path) -> None:
@@ -54,13 +54,13 @@ def test_a_passphrase_is_needed_once_it_is_set_s361(tmp_path: Path) -> None:
     made = Keyring.make(path, "open sesame")
     assert b"ENCRYPTED" in path.read_bytes()
     assert opened(path, "open sesame").public_key == made.public_key
-    for wrong, told in (("", "needs its passphrase"), ("shut", "its passphrase is another")):
-        with pytest.raises(StartupError, match=told) as refused:
+    for wrong, received in (("", "needs its passphrase"), ("shut", "the passphrase is wrong")):
+        with pytest.raises(StartupError, match=received) as refused:
             Keyring.open(path, wrong)
         assert "sesame" not in str(refused.value)
     plain = tmp_path / "plain.key"
     Keyring.make(plain, "")
-    with pytest.raises(StartupError, match="is not under a passphrase"):
+    with pytest.raises(StartupError, match="is not encrypted"):
         Keyring.open(plain, "open sesame")
 
 
@@ -110,7 +110,7 @@ def test_damaged_marks_are_refused_s359(tmp_path: Path) -> None:
     path.write_text('{"tnt_a": {"size": 5')
     path.chmod(0o600)
     with pytest.raises(StartupError, match="damaged"):
-        Marks(path).load()
+        LogMarks(path).load()
 
 
 def test_a_key_that_cannot_be_written_is_not_used_s364(
@@ -161,7 +161,7 @@ def test_a_rotation_follows_the_key_in_the_file_s364(tmp_path: Path) -> None:
     ring = Keyring.make(path, "")
     late = opened(path)
     ring.rotate()
-    with pytest.raises(UnderWay):
+    with pytest.raises(RotationInProgress):
         late.rotate()
     ring.settle()
     late.rotate()
@@ -191,7 +191,7 @@ def test_of_rotations_at_once_one_is_made_s364(tmp_path: Path) -> None:
         gate.wait()
         try:
             ring.rotate()
-        except UnderWay:
+        except RotationInProgress:
             return False
         return True
 
@@ -205,7 +205,7 @@ def test_a_key_that_is_gone_is_not_rotated_s364(tmp_path: Path) -> None:
     path = tmp_path / "log.key"
     ring = Keyring.make(path, "")
     path.unlink()
-    with pytest.raises(StartupError, match="is gone"):
+    with pytest.raises(StartupError, match="is missing"):
         ring.rotate()
     assert not path.exists()
 
@@ -214,19 +214,19 @@ def test_marks_are_read_once_however_many_logs_are_opened_s605(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S605: and again as soon as somebody else has signed; what is written goes by the file alone."""
-    marks, other = (Marks(tmp_path / "log.key.signed") for _ in range(2))
-    many = {f"tnt_{number}": Mark("origin", number, bytes(32)) for number in range(400)}
+    marks, other = (LogMarks(tmp_path / "log.key.signed") for _ in range(2))
+    many = {f"tnt_{number}": LogMark("origin", number, bytes(32)) for number in range(400)}
     marks.advance(many)
-    reads, load = [0], Marks.load
+    reads, load = [0], LogMarks.load
 
-    def counted(self: Marks) -> dict[str, Mark]:
+    def counted(self: LogMarks) -> dict[str, LogMark]:
         reads[0] += 1
         return load(self)
 
-    monkeypatch.setattr(Marks, "load", counted)
+    monkeypatch.setattr(LogMarks, "load", counted)
     assert [marks.of(name) for name in many] == list(many.values()) and reads == [1]
     assert marks.of("tnt_none") is None
-    other.advance({"tnt_1": Mark("origin", 9, bytes(32))})
-    assert marks.of("tnt_1") == Mark("origin", 9, bytes(32))
-    with pytest.raises(Backwards):
-        marks.advance({"tnt_1": Mark("origin", 8, bytes(32))})
+    other.advance({"tnt_1": LogMark("origin", 9, bytes(32))})
+    assert marks.of("tnt_1") == LogMark("origin", 9, bytes(32))
+    with pytest.raises(MarkRollback):
+        marks.advance({"tnt_1": LogMark("origin", 8, bytes(32))})

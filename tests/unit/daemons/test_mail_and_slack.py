@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from observatory.errors import StartupError
-from observatory.features.alerting.email import Email, recipients, server_of
-from observatory.features.alerting.event_text import words_of
-from observatory.features.alerting.slack import Slack, render
-from observatory.features.webhooks.worker import Outcome
-from observatory.runtime.outbound_http import Outward
+from observatory.features.webhooks.email import EmailTransport, recipients, server_of
+from observatory.features.webhooks.event_text import event_text
+from observatory.features.webhooks.slack import SlackTransport, render
+from observatory.features.webhooks.worker import DeliveryOutcome
+from observatory.runtime.outbound_http import OutboundHttp
 from tests.mailbox import Mailbox
 
 Row = dict[str, Any]
@@ -46,7 +46,7 @@ def event(**body: Any) -> Row:
 
 def test_what_an_agent_hides_in_its_name_is_named_to_those_who_decide() -> None:
     """S1112: of a name that is written backwards, and of one with letters of another alphabet."""
-    words = words_of(event(summary="pay bob\u202e1234\nnow", agent_id="p\u0430ypal", subject="a\u200bb"))
+    words = event_text(event(summary="pay bob\u202e1234\nnow", agent_id="p\u0430ypal", subject="a\u200bb"))
     assert words.title == "[CRITICAL] pay bob⟨U+202E⟩1234 now"
     assert ("Agent", "p\u0430ypal⟨Latin+Cyrillic⟩") in words.lines and (
         "Subject",
@@ -94,23 +94,25 @@ def receiver() -> Iterator[Receiver]:
     made.stop()
 
 
-def to_slack(receiver: Receiver, what: Row, allow: tuple[str, ...] = ("127.0.0.1",)) -> Outcome:
-    slack = Slack(Outward(allow))
+def to_slack(receiver: Receiver, what: Row, allow: tuple[str, ...] = ("127.0.0.1",)) -> DeliveryOutcome:
+    slack = SlackTransport(OutboundHttp(allow))
     return asyncio.run(slack.send({"url": receiver.url}, "whd_1", what, b"", 0))
 
 
 def test_slack_is_told_in_words_with_one_link_of_ours_s555(receiver: Receiver) -> None:
     """S555: text and blocks say the same; how it was taken is told."""
-    assert to_slack(receiver, event()) == Outcome(True, 200, "the receiver answered 200", excerpt="ok")
+    assert to_slack(receiver, event()) == DeliveryOutcome(
+        True, 200, "the receiver returned 200", excerpt="ok"
+    )
     (body,) = receiver.bodies
     assert body["text"].startswith("*[CRITICAL] Agent is silent: agent writer: 90 s, told from 60 on*")
     assert "Value: 90" in body["text"] and "Record: event 7" in body["text"]
     assert body["text"].count("http") == 1
     assert "<http://127.0.0.1:4800/fleet?peek=agent:writer|Open in the Observatory>" in body["text"]
     assert {part["type"] for part in body["blocks"]} == {"section"}
-    test = words_of(event(test=True)).title
+    test = event_text(event(test=True)).title
     assert test.startswith("[TEST CRITICAL]")
-    assert words_of(event(event_type="alert_resolved")).title.startswith("[RESOLVED]")
+    assert event_text(event(event_type="alert_resolved")).title.startswith("[RESOLVED]")
 
 
 def test_nothing_in_a_name_mentions_anybody_or_becomes_a_link_s555() -> None:
@@ -122,8 +124,8 @@ def test_nothing_in_a_name_mentions_anybody_or_becomes_a_link_s555() -> None:
         for sign in ("<!", "<@", "@here", "@U", "](http", "://", "\r", "\u202e"):
             assert sign not in text, (place, sign)
         assert "Bcc" not in [line.partition(":")[0] for line in text.splitlines()], "one line stays one line"
-        told = [part for part in body["blocks"] if "evil" in json.dumps(part)]
-        assert told and "mrkdwn" not in json.dumps(told), "blocks hold names as plain text"
+        received = [part for part in body["blocks"] if "evil" in json.dumps(part)]
+        assert received and "mrkdwn" not in json.dumps(received), "blocks hold names as plain text"
     long = json.loads(render(event(subject="x" * 100_000)))
     assert len(json.dumps(long)) < 4_000
 
@@ -168,8 +170,8 @@ def mailbox(post_office: Mailbox) -> Mailbox:
     return post_office
 
 
-def mail(port: int, what: Row, to: str = "mailto:ops@example.com", options: str = CLEAR) -> Outcome:
-    made = Email(f"smtp://127.0.0.1:{port}{options}", "observatory@example.com")
+def mail(port: int, what: Row, to: str = "mailto:ops@example.com", options: str = CLEAR) -> DeliveryOutcome:
+    made = EmailTransport(f"smtp://127.0.0.1:{port}{options}", "observatory@example.com")
     return asyncio.run(made.send({"url": to}, "whd_1", what, b"", 0))
 
 
@@ -225,9 +227,9 @@ def test_who_is_meant_by_mailto_s556() -> None:
     bad = ["", "mailto:", "https://x", "mailto:a", "mailto:a@", "mailto:a@b?cc=c@d", "mailto:a@b%0d%0aB:c@d"]
     bad += ["mailto:a@b\r\nRCPT TO:<c@d>", "mailto:<a@b>", "mailto:a@b c@d", "mailto:é@b", "mailto:a@-b"]
     for url in (*bad, "mailto:" + ",".join(f"a{n}@b" for n in range(21)), f"mailto:{'a' * 250}@b.example"):
-        with pytest.raises(ValueError, match="e-mail goes to"):
+        with pytest.raises(ValueError, match="an e-mail endpoint is"):
             recipients(url)
-    outcome = asyncio.run(Email("", "").send({"url": "mailto:a@b"}, "whd_1", event(), b"", 0))
+    outcome = asyncio.run(EmailTransport("", "").send({"url": "mailto:a@b"}, "whd_1", event(), b"", 0))
     assert not outcome.ok and "smtp_url" in outcome.detail
 
 
@@ -239,7 +241,7 @@ def test_a_setting_that_would_leak_or_not_work_is_refused_at_start_s557() -> Non
     bad = ("mail.example", "http://swordfish@x", "smtp://", "smtp://u:swordfish@x?starttls=never")
     for url in (*bad, "smtp://x:swordfish", "smtp://x?starttls=perhaps", "smtp://x?verify=swordfish"):
         with pytest.raises(StartupError) as refused:
-            Email(url, "ops@example.com")
+            EmailTransport(url, "ops@example.com")
         assert "swordfish" not in str(refused.value) and "smtp_url" in str(refused.value)
     with pytest.raises(StartupError, match="smtp_from"):
-        Email("smtp://mail.example", "Ops\r\nBcc: x@y")
+        EmailTransport("smtp://mail.example", "Ops\r\nBcc: x@y")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.runtime.metrics import Looks, Measure, exposition
-from observatory.runtime.runner import Runner
+from observatory.runtime.metrics import Measure, PollCounter, exposition
+from observatory.runtime.runner import WorkerRunner
 from tests.prometheus import parsed
 
 
@@ -15,21 +15,23 @@ from tests.prometheus import parsed
 @given(
     st.dictionaries(st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True), st.text(), max_size=3), st.text()
 )
-def test_whatever_stands_in_a_label_or_a_help_is_read_back_s581(labels: dict[str, str], told: str) -> None:
+def test_whatever_stands_in_a_label_or_a_help_is_read_back_s581(
+    labels: dict[str, str], received: str
+) -> None:
     """S581: quotes, backslashes and line ends are escaped, so that nothing can pretend to be a line."""
     clean = {name: value.replace("\r", "") for name, value in labels.items()}
-    text = exposition([Measure("observatory_x", "gauge", f"x{told}".replace("\r", ""), 1.5, clean)])
+    text = exposition([Measure("observatory_x", "gauge", f"x{received}".replace("\r", ""), 1.5, clean)])
     [family] = parsed(text).values()
     assert family.samples == {("observatory_x", tuple(clean.items())): 1.5}
 
 
 def test_one_name_stands_together_under_one_head_s581() -> None:
-    told = [
+    received = [
         Measure("observatory_a_total", "counter", "a", 1, {"of": "x"}),
         Measure("observatory_b", "gauge", "b", float("inf")),
         Measure("observatory_a_total", "counter", "a", 2, {"of": "y"}),
     ]
-    assert exposition(told).splitlines() == [
+    assert exposition(received).splitlines() == [
         "# HELP observatory_a_total a",
         "# TYPE observatory_a_total counter",
         'observatory_a_total{of="x"} 1',
@@ -77,13 +79,13 @@ def test_a_daemon_that_fails_is_down_until_it_is_started_again_s582() -> None:
             return None
 
         def up() -> dict[str, float]:
-            told = runner.measures()
+            received = runner.measures()
             return {
-                f"{one.labels['daemon']} {one.name.removeprefix('observatory_daemon_')}": one.value
-                for one in told
+                f"{one.labels['worker']} {one.name.removeprefix('observatory_worker_')}": one.value
+                for one in received
             }
 
-        runner = Runner({"weak": weak, "short": short})
+        runner = WorkerRunner({"weak": weak, "short": short})
         async with runner:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
@@ -95,10 +97,10 @@ def test_a_daemon_that_fails_is_down_until_it_is_started_again_s582() -> None:
             assert (up()["weak up"], up()["weak failures_total"]) == (1, 1)
 
     asyncio.run(story())
-    looks = Looks("x")
+    looks = PollCounter("x")
     looks.look()
     count, age = looks.measures()
-    assert (count.value, count.labels) == (1, {"daemon": "x"}) and 0 <= age.value < 5
+    assert (count.value, count.labels) == (1, {"worker": "x"}) and 0 <= age.value < 5
 
 
 def test_a_daemon_that_fails_for_hours_is_started_again_all_the_same_s582(
@@ -120,7 +122,7 @@ def test_a_daemon_that_fails_for_hours_is_started_again_all_the_same_s582(
                 await asyncio.Event().wait()
             raise ValueError
 
-        runner = Runner({"weak": weak})
+        runner = WorkerRunner({"weak": weak})
         async with runner, asyncio.timeout(20):
             await done.wait()
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from observatory.runtime.outbound_http import MOST_BYTES, Outward, Unreachable, is_public
+from observatory.runtime.outbound_http import MAX_RESPONSE_BYTES, OutboundError, OutboundHttp, is_public
 
 DAY = timedelta(days=1)
 PRIVATE = (
@@ -60,15 +60,15 @@ def test_public_addresses_are_s429(address: str) -> None:
 )
 def test_a_url_that_is_none_is_refused_with_a_sentence_s429(url: str) -> None:
     """S429: before anything is asked."""
-    assert Outward().check(url)
+    assert OutboundHttp().check(url)
 
 
 def test_what_is_listed_may_be_plain_and_anywhere_s429() -> None:
     """S429: by host, or by host and port."""
-    assert Outward().check("https://peer.example/v1/witness/tnt_1") is None
-    assert Outward(["127.0.0.1:4801"]).check("http://127.0.0.1:4801/v1") is None
-    assert Outward(["127.0.0.1:4801"]).check("http://127.0.0.1:4802/v1")
-    assert Outward(["intranet"]).check("http://INTRANET:9000/v1") is None
+    assert OutboundHttp().check("https://peer.example/v1/witness/tnt_1") is None
+    assert OutboundHttp(["127.0.0.1:4801"]).check("http://127.0.0.1:4801/v1") is None
+    assert OutboundHttp(["127.0.0.1:4801"]).check("http://127.0.0.1:4802/v1")
+    assert OutboundHttp(["intranet"]).check("http://INTRANET:9000/v1") is None
 
 
 class Canary(BaseHTTPRequestHandler):
@@ -77,7 +77,7 @@ class Canary(BaseHTTPRequestHandler):
         self.send_response(302 if self.path == "/away" else 200)
         if self.path == "/away":
             self.send_header("location", "/")
-        body = b"x" * (MOST_BYTES * 2 if self.path == "/much" else 5)
+        body = b"x" * (MAX_RESPONSE_BYTES * 2 if self.path == "/much" else 5)
         self.send_header("content-length", str(len(body)))
         self.send_header("content-type", "Text/Plain; charset=utf-8")
         self.end_headers()
@@ -101,11 +101,11 @@ def canary() -> Iterator[HTTPServer]:
 def test_loopback_is_not_connected_to_in_any_spelling_s429(canary: HTTPServer) -> None:
     """S429: the canary hears nothing, whatever 127.0.0.1 is called; the port alone is listed nowhere."""
     port = canary.server_port
-    outward = Outward([f"elsewhere:{port}"])
+    outward = OutboundHttp([f"elsewhere:{port}"])
     for host in ("127.0.0.1", "localhost", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "[::1]", "0"):
-        with pytest.raises(Unreachable):
+        with pytest.raises(OutboundError):
             asyncio.run(outward.get(f"https://{host}:8443/"))
-        with pytest.raises(Unreachable):
+        with pytest.raises(OutboundError):
             asyncio.run(outward.get(f"http://{host}:{port}/"))
     assert canary.asked == []  # type: ignore[attr-defined]
 
@@ -113,12 +113,12 @@ def test_loopback_is_not_connected_to_in_any_spelling_s429(canary: HTTPServer) -
 def test_no_redirect_is_followed_and_answers_are_bounded_s429(canary: HTTPServer) -> None:
     """S429: 302 is an answer like any other; what is too much is not read."""
     base = f"127.0.0.1:{canary.server_port}"
-    outward = Outward([base])
+    outward = OutboundHttp([base])
     heard = asyncio.run(outward.get(f"http://{base}/"))
     assert (heard.code, heard.kind, heard.body) == (200, "text/plain", b"xxxxx")
     assert asyncio.run(outward.get(f"http://{base}/away")).code == 302
     assert canary.asked == [base] * 2  # type: ignore[attr-defined]
-    with pytest.raises(Unreachable, match="more than"):
+    with pytest.raises(OutboundError, match="too long"):
         asyncio.run(outward.get(f"http://{base}/much"))
 
 
@@ -139,6 +139,6 @@ def test_a_certificate_nobody_vouches_for_is_not_believed_s429(canary: HTTPServe
     context.load_cert_chain(pem)
     canary.socket = context.wrap_socket(canary.socket, server_side=True)
     base = f"localhost:{canary.server_port}"
-    with pytest.raises(Unreachable):
-        asyncio.run(Outward([base]).get(f"https://{base}/"))
+    with pytest.raises(OutboundError):
+        asyncio.run(OutboundHttp([base]).get(f"https://{base}/"))
     assert canary.asked == []  # type: ignore[attr-defined]

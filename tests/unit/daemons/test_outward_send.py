@@ -11,7 +11,13 @@ from contextlib import suppress
 
 import pytest
 
-from observatory.runtime.outbound_http import Heard, NotPublic, Outward, Unreachable, is_whole
+from observatory.runtime.outbound_http import (
+    NotPublic,
+    OutboundError,
+    OutboundHttp,
+    OutboundResponse,
+    is_whole,
+)
 from tests.unit.daemons.test_outward import PRIVATE
 
 PUBLIC = ("1.1.1.1", "1.0.0.1", "8.8.8.8", "8.8.4.4", "9.9.9.9")
@@ -58,8 +64,8 @@ def receiver() -> Iterator[Receiver]:
 
 def send(
     receiver: Receiver, host: str = "127.0.0.1", timeout_s: float = 5.0, most_bytes: int = 1_024
-) -> Heard:
-    outward = Outward([f"{host}:{receiver.port}"])
+) -> OutboundResponse:
+    outward = OutboundHttp([f"{host}:{receiver.port}"])
     url = f"http://{host}:{receiver.port}/in?key=1"
     return asyncio.run(
         outward.send(url, b"{}", {"webhook-id": "1"}, timeout_s=timeout_s, most_bytes=most_bytes)
@@ -81,7 +87,7 @@ def test_who_hangs_or_drips_its_head_is_given_up_in_time_s508(
     """S508: closed without a word, silent, a byte at a time: one bounded failure each."""
     receiver.script = script
     began = time.monotonic()
-    with pytest.raises(Unreachable):
+    with pytest.raises(OutboundError):
         send(receiver, timeout_s=0.4)
     assert time.monotonic() - began < 2
 
@@ -122,14 +128,14 @@ SPELLINGS = (
 
 def test_loopback_is_not_connected_to_in_any_spelling_s507(receiver: Receiver) -> None:
     """S507: plain or not, on its port or on one of https'; the canary hears nothing."""
-    outward = Outward([f"elsewhere:{receiver.port}"])
+    outward = OutboundHttp([f"elsewhere:{receiver.port}"])
 
     async def refused() -> None:
         for host in SPELLINGS:
             for url in (f"http://{host}:{receiver.port}/", f"https://{host}:8443/", f"https://{host}/"):
-                with pytest.raises(Unreachable):
+                with pytest.raises(OutboundError):
                     await outward.send(url, b"{}", {}, timeout_s=2.0)
-                with pytest.raises(Unreachable):
+                with pytest.raises(OutboundError):
                     await outward.address(url)
 
     asyncio.run(refused())
@@ -159,14 +165,14 @@ def test_a_host_means_the_same_to_everybody_s507() -> None:
         "1.2.3.4.",
     ):
         assert not is_whole(host), host
-    assert Outward(["localhost:9000"]).check("http://localhost:9000/") is None
+    assert OutboundHttp(["localhost:9000"]).check("http://localhost:9000/") is None
 
 
 def test_every_address_a_name_has_must_be_public_s507(receiver: Receiver) -> None:
     """S507: each of the denied, alone and behind a public one; a name with none; many more than are tried."""
 
     found: list[str] = []
-    outward = Outward(resolve=lambda host, port: found)
+    outward = OutboundHttp(resolve=lambda host, port: found)
 
     async def asked() -> None:
         for address in PRIVATE:
@@ -174,7 +180,7 @@ def test_every_address_a_name_has_must_be_public_s507(receiver: Receiver) -> Non
                 with pytest.raises(NotPublic):
                     await outward.send("https://name.example/", b"{}", {})
         found.clear()
-        with pytest.raises(Unreachable, match="cannot be reached"):
+        with pytest.raises(OutboundError, match="cannot be reached"):
             await outward.send("https://name.example/", b"{}", {})
 
     asyncio.run(asked())
@@ -190,11 +196,11 @@ def test_a_name_that_changes_between_look_and_use_is_not_followed_s507(receiver:
         return next(answers)
 
     url = f"https://rebind.example:{receiver.port}/"
-    vouched = Outward([f"rebind.example:{receiver.port}"], resolve=flips)
-    with pytest.raises(Unreachable):  # 192.0.2.1 leads nowhere; the second answer is never asked for
+    vouched = OutboundHttp([f"rebind.example:{receiver.port}"], resolve=flips)
+    with pytest.raises(OutboundError):  # 192.0.2.1 leads nowhere; the second answer is never asked for
         asyncio.run(vouched.send(url, b"{}", {}, timeout_s=0.2))
     assert asked == ["rebind.example"] and receiver.asked == []
-    stranger = Outward(resolve=flips)
+    stranger = OutboundHttp(resolve=flips)
     with pytest.raises(NotPublic):
         asyncio.run(stranger.send("https://rebind.example/", b"{}", {}, timeout_s=0.2))
 
@@ -209,8 +215,8 @@ def test_a_name_server_that_hangs_holds_up_nobody_s508() -> None:
 
     async def asked() -> float:
         began = time.monotonic()
-        with pytest.raises(Unreachable, match="in time"):
-            await Outward(resolve=hangs).send("https://name.example/", b"{}", {}, timeout_s=0.1)
+        with pytest.raises(OutboundError, match="in time"):
+            await OutboundHttp(resolve=hangs).send("https://name.example/", b"{}", {}, timeout_s=0.1)
         await asyncio.to_thread(lambda: None)  # the house's own threads are free
         return time.monotonic() - began
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from observatory.pipeline.ports import StoredEvent, StoredMessage
-from observatory.runtime.publisher import Feed, Row, item_of
+from observatory.runtime.publisher import CommittedRow, RowFeed, item_of
 
 
-def row(number: int, record: bytes = b"{}", message: bool = True) -> Row:
+def row(number: int, record: bytes = b"{}", message: bool = True) -> CommittedRow:
     said = StoredMessage(number, f"msg_{number}", "s", "s", "text", "forwarded", None, False, b"{}", b"[]")
-    return Row(number, StoredEvent(number, record, b""), said if message else None)
+    return CommittedRow(number, StoredEvent(number, record, b""), said if message else None)
 
 
 def test_what_was_shredded_leaves_the_ring_of_live_readers_s455() -> None:
     """S455: a reader that comes later is shown what the archive would show; the others are as they were."""
-    feed = Feed("tnt_default", 0, 10)
+    feed = RowFeed("tnt_default", 0, 10)
     feed.extend([row(1), row(2), row(3)])
-    put_together = feed.told
+    put_together = feed.frames
     order = b'{"body":{"event_type":"payload_shredded","shredded_sequence_numbers":[1,3]}}'
     feed.extend([row(4, order, message=False)])
     rows = feed.after(0, 10)
@@ -23,4 +23,4 @@ def test_what_was_shredded_leaves_the_ring_of_live_readers_s455() -> None:
     shown = [item_of(one.message) for one in rows if one.message is not None]
     assert [one["shredded"] for one in shown] == [{"event": 4}, None, {"event": 4}]
     assert [one["message"] is None for one in shown] == [True, False, True]
-    assert feed.told is not put_together  # nor are frames with its words told again
+    assert feed.frames is not put_together  # nor are frames with its words told again

@@ -63,18 +63,22 @@ def _locked(folder: Path) -> None:
     [
         (lambda at: (at / "server.crt").unlink(), {}, "tls_cert: the file .* does not exist"),
         (_unreadable, {}, "tls_key: the file .* cannot be read"),
-        (lambda at: (at / "server.crt").write_text("hello"), {}, "tls_cert: it holds no certificate"),
+        (
+            lambda at: (at / "server.crt").write_text("hello"),
+            {},
+            "tls_cert: the file contains no certificate",
+        ),
         (lambda at: (at / "server.key").write_text("hello"), {}, "tls_key: it holds no private key"),
         (_other_key, {}, "tls_key does not belong to tls_cert"),
-        (_dated(-9, -1), {}, "ended on .* renew it"),
-        (_dated(1, 9), {}, "begins only on"),
+        (_dated(-9, -1), {}, "expired on .* renew it"),
+        (_dated(1, 9), {}, "is not valid before"),
         (_locked, {}, "the key is encrypted; give the file of its passphrase"),
         (_locked, {"tls_key_passphrase_file": "{at}/wrong"}, "its passphrase is another"),
         (lambda at: None, {"tls_key_passphrase_file": "{at}/ca.crt"}, "the key is not encrypted"),
         (
             lambda at: (at / "ca.crt").write_text("x"),
             {"tls_client_ca": "{at}/ca.crt", "tls_client_certs": "optional"},
-            "tls_client_ca: it holds no certificate",
+            "tls_client_ca: the file contains no certificate",
         ),
         (
             lambda at: None,
@@ -101,9 +105,12 @@ def test_files_that_cannot_serve_are_refused_in_one_sentence_s856(
         ({"tls_client_ca": "a"}, "no tls_cert"),
         ({"tls_client_certs": "required"}, "no tls_cert"),
         ({"tls_cert": "a", "tls_key": "b", "tls_client_ca": "c"}, "tls_client_certs is none"),
-        ({"tls_cert": "a", "tls_key": "b", "tls_client_certs": "optional"}, "no tls_client_ca"),
-        ({"tls_cert": "a", "tls_key": "b", "tls_proxy_certs": ["c"]}, "asked for nothing"),
-        ({"tls_client_certs": "perhaps"}, "not usable"),
+        (
+            {"tls_cert": "a", "tls_key": "b", "tls_client_certs": "optional"},
+            "tls_client_ca, which verifies them, is not set",
+        ),
+        ({"tls_cert": "a", "tls_key": "b", "tls_proxy_certs": ["c"]}, "the proxy would not send one"),
+        ({"tls_client_certs": "perhaps"}, "invalid setting"),
     ],
 )
 def test_settings_that_do_not_belong_together_are_refused_s856(given: dict[str, str], words: str) -> None:
@@ -127,7 +134,7 @@ def test_replaced_files_are_believed_once_they_hold_still_s864_s865(folder: Path
     (folder / "now").symlink_to("one")
     tls = Tls(settings(folder / "now"))
     names: list[list[str]] = []
-    tls.told = lambda given: names.append(list(given))
+    tls.on_reload = lambda given: names.append(list(given))
 
     def look() -> bool:
         return asyncio.run(tls.look())

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from observatory.runtime import runner as module
-from observatory.runtime.runner import Runner
-from observatory.runtime.wait_for_wakeup import woken
+from observatory.runtime.runner import WorkerRunner
+from observatory.runtime.wait_for_wakeup import wait_for_wakeup
 
 
 @pytest.mark.parametrize("turns", range(4))
@@ -20,7 +20,7 @@ def test_an_event_and_the_order_to_end_together_end_it(turns: int) -> None:
 
         async def daemon() -> None:
             while True:
-                await woken(event, 60)
+                await wait_for_wakeup(event, 60)
                 event.clear()
 
         task = asyncio.create_task(daemon())
@@ -37,7 +37,7 @@ def test_an_event_and_the_order_to_end_together_end_it(turns: int) -> None:
 
 
 def test_the_clock_wakes_too() -> None:
-    asyncio.run(asyncio.wait_for(woken(asyncio.Event(), 0.001), 5))
+    asyncio.run(asyncio.wait_for(wait_for_wakeup(asyncio.Event(), 0.001), 5))
 
 
 def test_a_daemon_that_missed_the_order_to_end_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def test_a_daemon_that_missed_the_order_to_end_is_told_again(monkeypatch: pytest
 
     async def body() -> None:
         async with asyncio.timeout(10):
-            async with Runner({"deaf": deaf}):
+            async with WorkerRunner({"deaf": deaf}):
                 await asyncio.sleep(0.01)
 
     asyncio.run(body())

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from observatory.features.webhooks.receiver_queue import AT_ONCE, Lane
+from observatory.features.webhooks.receiver_queue import AT_ONCE, DeliveryLane
 from observatory.features.webhooks.retry import BREAK_AT
 
 
-def lane(**more: Any) -> Lane:
+def lane(**more: Any) -> DeliveryLane:
     row = {
         "endpoint_id": "whe_1", "events": '["gate_opened"]', "filters": "{}", "cursor_seq": 3,
         "state": "active", "failures": 0, "paused_until_ns": None, "rate_per_min": 600,
     }  # fmt: skip
-    return Lane(row | more)
+    return DeliveryLane(row | more)
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(600, 10), (60_000, 1_000), (60, 1), (6, 1)])

@@ -16,13 +16,13 @@ import psutil
 import pytest
 
 from observatory.demo import crowd
+from observatory.demo.agents import StoryAgents
 from observatory.demo.cast import CLUSTERS, DIRECTOR, KINDS, NAMED, cast
-from observatory.demo.desk import Desk
 from observatory.demo.director import INCIDENTS
 from observatory.demo.incidents import without_intent
 from observatory.demo.mesh import main
 from observatory.demo.pacer import Pacer
-from observatory.demo.part import Part, ruled
+from observatory.demo.part import StoryPart, ruled
 from observatory.demo.report import report
 from observatory.sdk import Outbox, Prompt
 from tests.unit.sdk.sdk_control_gateway import ControlGateway
@@ -74,12 +74,12 @@ def at_desk(
     before = len(office.logs)
 
     async def play() -> None:
-        outbox = Outbox("demo", office.door(data), QUICK)
-        desk = Desk(cast(agents), outbox, 1e4, seed, 1.0, 60.0)
-        for name in desk.roles:
-            desk.listen(name)
-        pacing = asyncio.create_task(desk.pacer.run())
-        await act(desk)
+        outbox = Outbox("demo", office.credentials(data), QUICK)
+        story_agents = StoryAgents(cast(agents), outbox, 1e4, seed, 1.0, 60.0)
+        for name in story_agents.roles:
+            story_agents.listen(name)
+        pacing = asyncio.create_task(story_agents.pacer.run())
+        await act(story_agents)
         pacing.cancel()
         await asyncio.to_thread(outbox.close)
 
@@ -89,12 +89,14 @@ def at_desk(
 
 def content(logs: list[dict[str, Any]]) -> list[str]:
     """Without ids, times and order: the gateway may hear two branches either way round."""
-    told = []
+    received = []
     for log in logs:
         log["state_delta"].pop("cumulative_session_cost", None)
         agent = log["identity"]["agent_id"]
-        told.append(json.dumps([agent, log["cognition"], log["action"], log["state_delta"]], sort_keys=True))
-    return sorted(told)
+        received.append(
+            json.dumps([agent, log["cognition"], log["action"], log["state_delta"]], sort_keys=True)
+        )
+    return sorted(received)
 
 
 # --- who plays
@@ -123,14 +125,17 @@ def test_a_thousand_agents_have_names_of_their_own_and_a_smaller_cast_is_a_prefi
 
 
 def test_a_report_depends_on_the_seed_alone(post_office: PostOffice, tmp_path: Path) -> None:
-    first, second = (content(at_desk(post_office, tmp_path, lambda desk: report(desk, 3))) for _ in range(2))
-    other = content(at_desk(post_office, tmp_path, lambda desk: report(desk, 3), seed=8))
+    first, second = (
+        content(at_desk(post_office, tmp_path, lambda story_agents: report(story_agents, 3)))
+        for _ in range(2)
+    )
+    other = content(at_desk(post_office, tmp_path, lambda story_agents: report(story_agents, 3), seed=8))
     assert first == second != other
 
 
 def test_a_report_forks_joins_spends_addresses_and_ends(post_office: PostOffice, tmp_path: Path) -> None:
-    async def three(desk: Desk) -> None:
-        await asyncio.gather(*(report(desk, number) for number in range(1, 8)))
+    async def three(story_agents: StoryAgents) -> None:
+        await asyncio.gather(*(report(story_agents, number) for number in range(1, 8)))
 
     logs = at_desk(post_office, tmp_path, three)
     ids = {log["meta"]["step_id"] for log in logs}
@@ -143,15 +148,15 @@ def test_a_report_forks_joins_spends_addresses_and_ends(post_office: PostOffice,
     assert ended == set(sizes) and 5 <= min(sizes.values()) < 12 and 20 < max(sizes.values()) <= 60
     spent: dict[tuple[str, str], float] = {}
     for log in logs:
-        key, told = (log["identity"]["agent_id"], log["meta"]["session_id"]), log["state_delta"]
-        assert told["cumulative_session_cost"] >= spent.get(key, 0.0)
-        spent[key] = told["cumulative_session_cost"]
+        key, received = (log["identity"]["agent_id"], log["meta"]["session_id"]), log["state_delta"]
+        assert received["cumulative_session_cost"] >= spent.get(key, 0.0)
+        spent[key] = received["cumulative_session_cost"]
     assert sum("recipient" in log["identity"] for log in logs) > len(logs) / 4
     assert post_office.refused == 0
 
 
-async def pass_on(desk: Desk) -> None:
-    part = Part.opening(desk, "analyst-alpha-1", Random(1))
+async def pass_on(story_agents: StoryAgents) -> None:
+    part = StoryPart.opening(story_agents, "analyst-alpha-1", Random(1))
     await part.say("Begin")
     other = await part.hand("writer-alpha-1", "Write about figs")
     await other.say(f"Wrote: {other.brief}", terminal=True)
@@ -171,9 +176,9 @@ def test_what_was_rejected_is_not_built_upon_and_its_sender_says_so(
 ) -> None:
     post_office.rejected.add("writer-alpha-1")
 
-    async def refused(desk: Desk) -> None:
+    async def refused(story_agents: StoryAgents) -> None:
         with pytest.raises(Exception, match="not this way"):
-            await pass_on(desk)
+            await pass_on(story_agents)
 
     begin, sent, instead = at_desk(post_office, tmp_path, refused)
     assert instead["identity"]["agent_id"] == "analyst-alpha-1"
@@ -184,19 +189,19 @@ def test_what_was_rejected_is_not_built_upon_and_its_sender_says_so(
 def test_an_injected_prompt_is_in_the_reasoning_of_the_next_step(
     post_office: PostOffice, tmp_path: Path
 ) -> None:
-    async def told(desk: Desk) -> None:
-        part = Part.opening(desk, "analyst-alpha-1", Random(1))
+    async def received(story_agents: StoryAgents) -> None:
+        part = StoryPart.opening(story_agents, "analyst-alpha-1", Random(1))
         await part.say("Begin")
         post_office.deliver("inject", {"prompt": "Use euro", "by": "usr_1"}, part.session_id)
         loop = asyncio.get_running_loop()
 
         def is_told() -> bool:
-            return asyncio.run_coroutine_threadsafe(part.is_told(), loop).result()
+            return asyncio.run_coroutine_threadsafe(part.has_prompts(), loop).result()
 
         await asyncio.to_thread(until, is_told)
         await part.say("Go on")
 
-    last = at_desk(post_office, tmp_path, told, agents=15)[-1]
+    last = at_desk(post_office, tmp_path, received, agents=15)[-1]
     assert "Use euro" in last["cognition"]["reasoning_chain"][0]
 
 
@@ -210,9 +215,11 @@ def test_a_ruling_on_a_disagreement_becomes_what_the_agent_states() -> None:
 
 
 def test_the_bad_deploy_is_refused_for_its_missing_intent(gateway: FakeGateway, tmp_path: Path) -> None:
-    outbox = Outbox("demo", gateway.door(tmp_path), QUICK)
-    desk = Desk(cast(60), outbox, 10, 7, 1.0, 60.0)
-    desk.agents["code-runner-delta-1"].say_raw(line := without_intent(desk, "code-runner-delta-1"))
+    outbox = Outbox("demo", gateway.credentials(tmp_path), QUICK)
+    story_agents = StoryAgents(cast(60), outbox, 10, 7, 1.0, 60.0)
+    story_agents.agents["code-runner-delta-1"].queue_raw(
+        line := without_intent(story_agents, "code-runner-delta-1")
+    )
     assert outbox.flush(PATIENCE_S)
     outbox.close()
     log = json.loads(line)
@@ -227,7 +234,7 @@ def test_the_crowd_says_the_same_for_the_same_seed_and_is_never_refused(
     gateway: FakeGateway, tmp_path: Path
 ) -> None:
     def some(seed: int) -> list[str]:
-        outbox = Outbox("crowd", gateway.door(tmp_path), QUICK)
+        outbox = Outbox("crowd", gateway.credentials(tmp_path), QUICK)
         before = len(gateway.logs)
         (team,) = crowd.gather(cast(72)[60:], outbox)
         play = crowd.work(team, team, Random(seed))

@@ -14,25 +14,25 @@ from typing import Any, cast
 import msgspec
 
 from observatory.features.schedule import commands_firing as firing
-from observatory.features.schedule.commands import JobSpec, planned, row_of
-from observatory.features.schedule.types_rows import Lease
+from observatory.features.schedule.commands import JobSpec, next_firing, row_of
 from observatory.features.schedule.worker import Scheduler
-from observatory.ledger.chain import Head
-from observatory.pipeline.rows import Tenant, Write
+from observatory.ledger.chain import ChainHead
+from observatory.pipeline.ports import Lease
+from observatory.pipeline.rows import RowWrite, TenantRow
 from observatory.pipeline.state import (
     HOME_TENANT,
-    Act,
-    Arrival,
-    Changes,
-    Desk,
-    Draft,
-    Memory,
+    BatchState,
+    Command,
+    EventDraft,
+    IncomingMessage,
     Principal,
-    Rulebook,
     Submission,
-    Verdict,
+    SubmissionResult,
+    TenantConfig,
+    TransactionChanges,
+    UnitOfWork,
 )
-from observatory.protocol.answers import Accepted, Refused
+from observatory.protocol.responses import Accepted, Refused
 from observatory.runtime.leader import Leader
 from observatory.runtime.wall_clock import WallClock
 from observatory.settings import Settings
@@ -62,7 +62,7 @@ class Database:
         self.tables: dict[str, dict[tuple[Any, ...], Row]] = {name: {} for name in KEYS}
         self.lease: tuple[str, int, int] | None = None  # holder, epoch, expires
         self.head = 1
-        self.sent: dict[str, tuple[bytes, Verdict]] = {}
+        self.sent: dict[str, tuple[bytes, SubmissionResult]] = {}
         self.stale = self.fenced = 0
 
     def hold(self, holder: str, lease_s: float) -> int | None:
@@ -77,22 +77,24 @@ class Database:
             return None
         return self.lease[1]
 
-    def decide(self, act: Act, now_ns: int) -> Verdict:
+    def decide(self, act: Command, now_ns: int) -> SubmissionResult:
         rows = {
             table: {
                 row[NAMES[table]]: dict(row)
                 for row in known.values()
-                if row[NAMES[table]] in act.wants.rows[table]
+                if row[NAMES[table]] in act.read_set.rows[table]
             }
             for table, known in self.tables.items()
-            if table in act.wants.rows
+            if table in act.read_set.rows
         }
         epoch = 0 if self.lease is None else self.lease[1]
-        tenant = Tenant(tenant_id=HOME_TENANT, tenant_no=1)
-        memory = Memory(tenant=tenant, head=Head.genesis(), rulebook=Rulebook(), rows=cast(Any, rows))
-        memory.leases = dict.fromkeys(act.wants.leases, epoch)
-        verdict = act.decide(cast(Desk, Table(memory, now_ns)))
-        if act.wants.leases:
+        tenant = TenantRow(tenant_id=HOME_TENANT, tenant_no=1)
+        memory = BatchState(
+            tenant=tenant, head=ChainHead.genesis(), tenant_config=TenantConfig(), rows=cast(Any, rows)
+        )
+        memory.leases = dict.fromkeys(act.read_set.leases, epoch)
+        verdict = act.decide(cast(UnitOfWork, Table(memory, now_ns)))
+        if act.read_set.leases:
             self.fenced += 1
         if verdict.answer is firing.STALE:
             self.stale += 1
@@ -102,7 +104,7 @@ class Database:
         self.head += len(verdict.events)
         return verdict
 
-    def write(self, write: Write) -> None:
+    def write(self, write: RowWrite) -> None:
         table = self.tables[write.table]
         if write.where is not None:
             mine = [
@@ -119,7 +121,7 @@ class Database:
             assert key not in table, f"{write.table} has {key} already"
             table[key] = dict(values)
 
-    def take(self, item: Arrival, refusing: float) -> Verdict:
+    def take(self, item: IncomingMessage, refusing: float) -> SubmissionResult:
         """A message: once by its id; the same id with other bytes would be a lie."""
         message_id = str(item.message.message_id)
         known = self.sent.get(message_id)
@@ -127,17 +129,17 @@ class Database:
             assert known[0] == item.message.digest, "a repeat must be the same, byte for byte"
             return known[1]
         if self.rng.random() < refusing:
-            verdict = Verdict(403, Refused(reason="policy_denied"))
+            verdict = SubmissionResult(403, Refused(reason="policy_denied"))
         else:
             self.head += 1
-            told = Accepted(
+            received = Accepted(
                 message_id=message_id,
                 session_id="s",
                 step_id="x",
                 sequence_number=self.head,
                 state="forwarded",
             )
-            verdict = Verdict(202, told)
+            verdict = SubmissionResult(202, received)
         self.sent[message_id] = item.message.digest, verdict
         return verdict
 
@@ -145,10 +147,10 @@ class Database:
 class Table:
     """A desk over memory alone."""
 
-    def __init__(self, memory: Memory, now_ns: int) -> None:
-        self.memory, self.now_ns, self.changes = memory, now_ns, Changes()
+    def __init__(self, memory: BatchState, now_ns: int) -> None:
+        self.memory, self.now_ns, self.changes = memory, now_ns, TransactionChanges()
 
-    def append(self, draft: Draft) -> int:
+    def append(self, draft: EventDraft) -> int:
         raise AssertionError("acts of the clock tell by their verdict")
 
 
@@ -183,15 +185,15 @@ class Gateway:
         except StopIteration:
             self.at = None
 
-    def principal_of_house(self, tenant_id: str) -> Principal:
+    def gateway_principal(self, tenant_id: str) -> Principal:
         return Principal(tenant_id=tenant_id, role="admin", key_id="sys_gateway")
 
-    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[Verdict]:
+    async def submit(self, tenant_id: str, items: Sequence[Submission]) -> list[SubmissionResult]:
         await Breath()  # it is on its way
         verdicts = [
             self.database.decide(item, self.clock())
-            if isinstance(item, Act)
-            else self.database.take(cast(Arrival, item), self.refusing)
+            if isinstance(item, Command)
+            else self.database.take(cast(IncomingMessage, item), self.refusing)
             for item in items
         ]
         await Breath()  # the answer is on its way: who is killed here never hears it
@@ -254,7 +256,7 @@ class Fleet:
         self.lease_s, self.refusing = lease_s, refusing
         for number, spec in enumerate(specs):
             row = row_of("usr_x", HOME_TENANT, f"job_{number}", spec, START)
-            row |= planned(row, START)
+            row |= next_firing(row, START)
             self.database.tables["jobs"][(row["job_id"],)] = row
         self.gateways = [self._born() for _ in range(3)]
         self.kills = self.pauses = self.moves = 0

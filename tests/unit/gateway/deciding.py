@@ -7,15 +7,22 @@ from typing import Any
 
 from observatory.features.decisions import commands as decisions
 from observatory.features.decisions import stage
-from observatory.ledger.chain import GENESIS_HASH, Head
-from observatory.pipeline.event_writer import Scribe
+from observatory.ledger.chain import GENESIS_HASH, ChainHead
+from observatory.pipeline.event_writer import EventWriter
 from observatory.pipeline.interceptor import intercept
-from observatory.pipeline.message_context import Passage
-from observatory.pipeline.message_event import Service
-from observatory.pipeline.rows import Agent, DeliveryRow, Session, Tenant
-from observatory.pipeline.state import Changes, Memory, Principal, Role, Rulebook, Verdict
-from observatory.protocol.answers import Refused, Rejected
+from observatory.pipeline.message_context import MessageContext
+from observatory.pipeline.message_event import ServiceInfo
+from observatory.pipeline.rows import AgentRow, DeliveryRow, SessionRow, TenantRow
+from observatory.pipeline.state import (
+    BatchState,
+    Principal,
+    Role,
+    SubmissionResult,
+    TenantConfig,
+    TransactionChanges,
+)
 from observatory.protocol.message import Message
+from observatory.protocol.responses import Refused, Rejected
 from tests.samples import envelope
 
 TENANT = "tnt_default"
@@ -24,7 +31,7 @@ HOUR = 3_600 * SECOND
 NOW = 1_800_000_000 * SECOND
 AGENT, USER, OTHER = "agt_asker", "usr_owner", "usr_other"
 KEY = Principal(tenant_id=TENANT, role="agent", key_id="key_agent")
-HOUSE = Principal(tenant_id=TENANT, role="admin", key_id="sys_gateway")
+GATEWAY_PRINCIPAL = Principal(tenant_id=TENANT, role="admin", key_id="sys_gateway")
 Json = dict[str, Any]
 
 
@@ -36,43 +43,47 @@ class Room:
     """One batch at one time: stage and effect as the corridor calls them."""
 
     def __init__(self, owner_id: str | None = None) -> None:
-        self.memory = Memory(Tenant(tenant_id=TENANT, tenant_no=1), Head(0, GENESIS_HASH), Rulebook())
-        self.changes = Changes()
-        self.session = self.memory.sessions["s"] = Session(session_no=7, session_id="s", trace_id="1" * 32)
-        self.agent = Agent(agent_no=3, entity_id=AGENT, agent_id=AGENT, owner_id=owner_id)
+        self.memory = BatchState(
+            TenantRow(tenant_id=TENANT, tenant_no=1), ChainHead(0, GENESIS_HASH), TenantConfig()
+        )
+        self.changes = TransactionChanges()
+        self.session = self.memory.sessions["s"] = SessionRow(session_no=7, session_id="s", trace_id="1" * 32)
+        self.agent = AgentRow(agent_no=3, entity_id=AGENT, agent_id=AGENT, owner_id=owner_id)
         self.at(NOW)
 
     def at(self, now_ns: int) -> Room:
-        self.desk = Scribe(Service("observatory", "1", "test"), self.memory, self.changes, now_ns)
+        self.event_writer = EventWriter(
+            ServiceInfo("observatory", "1", "test"), self.memory, self.changes, now_ns
+        )
         return self
 
-    def passage(self, sent: Json, who: Principal) -> Passage:
+    def ctx(self, sent: Json, who: Principal) -> MessageContext:
         message = intercept(json.dumps(sent).encode())
         assert isinstance(message, Message), message
-        passage = Passage(message, who, self.desk.now_ns, session=self.session)
+        ctx = MessageContext(message, who, self.event_writer.now_ns, session=self.session)
         if message.sender_type == "agent":
-            passage.agent = (
+            ctx.agent = (
                 self.agent
                 if message.sender_id == AGENT
-                else Agent(agent_no=4, entity_id=message.sender_id, agent_id=message.sender_id)
+                else AgentRow(agent_no=4, entity_id=message.sender_id, agent_id=message.sender_id)
             )
-        passage.entity_id, passage.message_id = message.sender_id, message.message_id or ""
-        return passage
+        ctx.entity_id, ctx.message_id = message.sender_id, message.message_id or ""
+        return ctx
 
-    def judge(self, sent: Json, who: Principal) -> Verdict | None:
-        return stage.check(self.passage(sent, who), self.memory, self.desk.now_ns)
+    def judge(self, sent: Json, who: Principal) -> SubmissionResult | None:
+        return stage.check(self.ctx(sent, who), self.memory, self.event_writer.now_ns)
 
-    def send(self, sent: Json, who: Principal) -> Passage:
+    def send(self, sent: Json, who: Principal) -> MessageContext:
         """Through the stage, which must let it pass, and then forwarded."""
-        passage = self.passage(sent, who)
-        verdict = stage.check(passage, self.memory, self.desk.now_ns)
+        ctx = self.ctx(sent, who)
+        verdict = stage.check(ctx, self.memory, self.event_writer.now_ns)
         assert verdict is None, verdict.answer
-        self.forward(passage)
-        return passage
+        self.forward(ctx)
+        return ctx
 
-    def forward(self, passage: Passage) -> None:
-        number = self.desk.chronicle(passage, self.session, "message_delivered")
-        decisions.follow(passage, self.desk, number)
+    def forward(self, ctx: MessageContext) -> None:
+        number = self.event_writer.append_message_event(ctx, self.session, "message_delivered")
+        decisions.apply_message(ctx, self.event_writer, number)
 
     @property
     def row(self) -> Json:
@@ -80,7 +91,7 @@ class Room:
         return row
 
     @property
-    def told(self) -> list[DeliveryRow]:
+    def received(self) -> list[DeliveryRow]:
         return self.changes.deliveries
 
     def events(self) -> list[Json]:
@@ -120,7 +131,7 @@ def asked(owner_id: str | None = None, **payload: Any) -> Room:
     return room
 
 
-def refusal(verdict: Verdict | None) -> tuple[int, str]:
+def refusal(verdict: SubmissionResult | None) -> tuple[int, str]:
     """Its code and reason; every refusal is told of and archives nothing."""
     assert verdict is not None and isinstance(verdict.answer, Refused | Rejected)
     assert verdict.events and not verdict.archived

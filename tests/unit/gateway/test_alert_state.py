@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from observatory.features.alerting import evaluation as alert_judging
-from observatory.features.alerting.evaluation import Judge, Reading
-from observatory.features.alerting.state import Standing, Window, step
+from observatory.features.alerting.evaluation import RuleEvaluator
+from observatory.features.alerting.state import AlertState, Window, next_state
+from observatory.features.alerting.types_readings import LevelReading
 from observatory.features.alerting.types_rules import DEFAULTS, KINDS, AlertRule, problem_of
 from observatory.protocol.clock import from_ns
 from tests.alert_samples import SECOND, alert_rule
@@ -19,12 +20,12 @@ Row = dict[str, Any]
 
 def run(rule: AlertRule, *values: tuple[float, bool]) -> list[tuple[float, str]]:
     """(second, is it a breach) → (second, what was told)."""
-    standing, told = Standing(), list[tuple[float, str]]()
+    standing, received = AlertState(), list[tuple[float, str]]()
     for second, is_breach in values:
-        standing, move = step(rule, standing, is_breach, NOW + int(second * SECOND))
+        standing, move = next_state(rule, standing, is_breach, NOW + int(second * SECOND))
         if move is not None:
-            told.append((second, move))
-    return told
+            received.append((second, move))
+    return received
 
 
 def test_a_breach_is_told_once_and_its_end_once_s542() -> None:
@@ -50,12 +51,12 @@ def test_within_the_cool_down_it_is_not_told_again_and_after_it_if_it_still_is_s
 def test_what_began_muted_is_told_when_the_mute_ends_if_it_still_fires_s544() -> None:
     """S544: the first word reaches nobody; the second does."""
     rule = alert_rule(muted_until_ns=NOW + 10 * SECOND)
-    standing, move = step(rule, Standing(), True, NOW)
-    assert move == "raise" and not standing.is_told
-    assert step(rule, standing, True, NOW + 9 * SECOND)[1] is None
-    later, move = step(rule, standing, True, NOW + 10 * SECOND)
-    assert move == "raise" and later.is_told
-    assert step(rule, later, True, NOW + 11 * SECOND)[1] is None
+    standing, move = next_state(rule, AlertState(), True, NOW)
+    assert move == "raise" and not standing.is_notified
+    assert next_state(rule, standing, True, NOW + 9 * SECOND)[1] is None
+    later, move = next_state(rule, standing, True, NOW + 10 * SECOND)
+    assert move == "raise" and later.is_notified
+    assert next_state(rule, later, True, NOW + 11 * SECOND)[1] is None
 
 
 def test_a_trigger_asks_again_after_each_cool_down_s553() -> None:
@@ -102,13 +103,13 @@ def violation(at_s: float, agent: str = "writer", kind: str = "schema_violation"
     return {"observed_timestamp": from_ns(NOW + int(at_s * SECOND)), "body": body | more}
 
 
-def judge(*rules: AlertRule, cursor: int = 0) -> Judge:
-    made = Judge("http://here", cursor)
+def judge(*rules: AlertRule, cursor: int = 0) -> RuleEvaluator:
+    made = RuleEvaluator("http://here", cursor)
     made.obey(rules, {}, NOW)
     return made
 
 
-def moves(made: Judge) -> list[tuple[str, str, float]]:
+def moves(made: RuleEvaluator) -> list[tuple[str, str, float]]:
     return [(one.move, one.subject, one.value) for one in made.taken()]
 
 
@@ -191,14 +192,14 @@ def test_a_changed_rule_keeps_the_cool_down_of_its_last_word_s543() -> None:
 def test_levels_are_told_for_every_subject_and_resolved_when_it_is_gone_s548() -> None:
     """S548: what has no reading is nought."""
     made = judge(alert_rule("queue_depth", threshold=10), alert_rule("breaker", target="coder"))
-    deep = {"capability:coder": Reading(12), "capability:writer": Reading(3)}
+    deep = {"capability:coder": LevelReading(12), "capability:writer": LevelReading(3)}
     first, second = made.rules.values()
     made.level(first, deep, NOW)
-    made.level(second, {"capability:other": Reading(1)}, NOW)
+    made.level(second, {"capability:other": LevelReading(1)}, NOW)
     assert moves(made) == [("raise", "capability:coder", 12)]
     made.level(first, {}, NOW + SECOND)
     assert moves(made) == [("resolve", "capability:coder", 0)]
-    made.level(second, {"capability:coder": Reading(1, {"state": "open"})}, NOW)
+    made.level(second, {"capability:coder": LevelReading(1, {"state": "open"})}, NOW)
     assert moves(made) == [("raise", "capability:coder", 1)]
 
 
@@ -216,24 +217,24 @@ def test_too_little_is_told_as_well_and_a_certain_trouble_whatever_the_figure_s5
     lag = alert_rule("checkpoint_lag", threshold=30)
     made = judge(idle, lag)
     made.level(idle, {}, NOW)
-    made.level(lag, {"tenant": Reading(0, {"refused": "why"}, certain=True)}, NOW)
+    made.level(lag, {"tenant": LevelReading(0, {"refused": "why"}, certain=True)}, NOW)
     assert moves(made) == [("raise", "capability:coder", 0), ("raise", "tenant", 0)]
 
 
 def test_a_storm_opens_so_many_and_the_memory_is_bounded_s548(monkeypatch: pytest.MonkeyPatch) -> None:
     """S548: beyond the limit the next ones wait until one is resolved."""
-    monkeypatch.setattr(alert_judging, "MOST_OPEN", 3)
+    monkeypatch.setattr(alert_judging, "MAX_OPEN", 3)
     rule = alert_rule("silence", threshold=60)
     made = judge(rule)
-    storm = {f"agent:a{number}": Reading(90) for number in range(5)}
+    storm = {f"agent:a{number}": LevelReading(90) for number in range(5)}
     made.level(rule, storm, NOW)
     assert len(moves(made)) == 3 and made.firing == 3
     del storm["agent:a0"]
     made.level(rule, storm, NOW + SECOND)
     made.level(rule, storm, NOW + 2 * SECOND)
-    told = moves(made)
-    assert ("resolve", "agent:a0", 0) in told and sum(one[0] == "raise" for one in told) == 1
-    monkeypatch.setattr(alert_judging, "MOST_SUBJECTS", 100)
+    received = moves(made)
+    assert ("resolve", "agent:a0", 0) in received and sum(one[0] == "raise" for one in received) == 1
+    monkeypatch.setattr(alert_judging, "MAX_SUBJECTS", 100)
     counted = judge(alert_rule(threshold=2))
     for number in range(1_000):
         counted.hear(number + 1, violation(0, f"agent-{number}"))
@@ -270,21 +271,21 @@ def test_chain_trouble_is_told_for_each_log_s549() -> None:
 
 
 BAD: list[tuple[AlertRule, str]] = [
-    (alert_rule(scope="cluster"), "violations is watched for agent or tenant"),
+    (alert_rule(scope="cluster"), "violations has scope agent or tenant"),
     (alert_rule("gate_age", target="x"), "no target"),
-    (alert_rule(threshold=float("nan")), "threshold is a number"),
-    (alert_rule("gate_age", threshold=-1), "threshold is a number"),
+    (alert_rule(threshold=float("nan")), "threshold must be a number"),
+    (alert_rule("gate_age", threshold=-1), "threshold must be a number"),
     (alert_rule(threshold=1.5), "whole number"),
     (alert_rule(threshold=0), "whole number"),
-    (alert_rule(for_s=5), "leave for_s out"),
-    (alert_rule(compare="below"), "not below"),
-    (alert_rule("silence", compare="below"), "below is for queue_depth or burn_rate"),
+    (alert_rule(for_s=5), "omit for_s"),
+    (alert_rule(compare="below"), "compare must be above"),
+    (alert_rule("silence", compare="below"), "below is only for queue_depth or burn_rate"),
     (alert_rule("queue_depth", compare="below"), "below needs a target"),
-    (alert_rule("burn_rate", scope="session", threshold=0), "holds for each session for ever"),
-    (alert_rule(direction="up", amount=1), "make a scaling trigger"),
+    (alert_rule("burn_rate", scope="session", threshold=0), "always holds for each session"),
+    (alert_rule(direction="up", amount=1), "create a scaling trigger"),
     (alert_rule(purpose="scaling", direction="up", amount=1), "a scaling trigger watches"),
-    (alert_rule("breaker", purpose="scaling"), "has a direction"),
-    (alert_rule("breaker", purpose="scaling", direction="up", amount=1), "cooldown_s is at least 1"),
+    (alert_rule("breaker", purpose="scaling"), "needs a direction"),
+    (alert_rule("breaker", purpose="scaling", direction="up", amount=1), "cooldown_s must be at least 1"),
 ]
 
 

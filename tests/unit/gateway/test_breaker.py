@@ -7,11 +7,11 @@ import pytest
 
 from observatory.features.registry import circuit_breaker as breaker
 from observatory.features.registry.circuit_breaker import LIMITS, SECOND
-from observatory.ledger.chain import GENESIS_HASH, Head
-from observatory.pipeline.event_writer import Scribe
-from observatory.pipeline.message_event import Service
-from observatory.pipeline.rows import Breaker, Tenant
-from observatory.pipeline.state import Changes, Memory, Principal, Rulebook
+from observatory.ledger.chain import GENESIS_HASH, ChainHead
+from observatory.pipeline.event_writer import EventWriter
+from observatory.pipeline.message_event import ServiceInfo
+from observatory.pipeline.rows import BreakerRow, TenantRow
+from observatory.pipeline.state import BatchState, Principal, TenantConfig, TransactionChanges
 
 TENANT = "tnt_default"
 START = 1_000 * SECOND
@@ -22,37 +22,43 @@ class Circuit:
     """One capability, a clock to move, and what was told."""
 
     def __init__(self) -> None:
-        self.memory = Memory(Tenant(tenant_id=TENANT, tenant_no=1), Head(0, GENESIS_HASH), Rulebook())
+        self.memory = BatchState(
+            TenantRow(tenant_id=TENANT, tenant_no=1), ChainHead(0, GENESIS_HASH), TenantConfig()
+        )
         self.now_ns = START
-        self.told: list[str] = []
+        self.received: list[str] = []
 
-    def _desk(self) -> Scribe:
-        return Scribe(Service("observatory", "0", "test"), self.memory, Changes(), self.now_ns)
+    def _event_writer(self) -> EventWriter:
+        return EventWriter(
+            ServiceInfo("observatory", "0", "test"), self.memory, TransactionChanges(), self.now_ns
+        )
 
-    def _read(self, desk: Scribe) -> None:
-        self.told += [msgspec.json.decode(row.record)["body"]["event_type"] for row in desk.changes.audit]
+    def _read(self, event_writer: EventWriter) -> None:
+        self.received += [
+            msgspec.json.decode(row.record)["body"]["event_type"] for row in event_writer.changes.audit
+        ]
 
     def asks(self, number: int = 1) -> bool:
-        desk = self._desk()
-        may = breaker.admits("search", desk, number)
-        self._read(desk)
+        event_writer = self._event_writer()
+        may = breaker.admits("search", event_writer, number)
+        self._read(event_writer)
         return may
 
     def reports(self, *statuses: str) -> None:
-        desk = self._desk()
+        event_writer = self._event_writer()
         for status in statuses:
-            breaker.learn(("search", "other"), status, desk)
-        self._read(desk)
+            breaker.count_outcome(("search", "other"), status, event_writer)
+        self._read(event_writer)
 
     def force(self, state: Any) -> None:
-        verdict = breaker.force(OPERATOR, "search", state, self.now_ns).decide(self._desk())
-        self.told += [event.event_type for event in verdict.events]
+        verdict = breaker.force_state(OPERATOR, "search", state, self.now_ns).decide(self._event_writer())
+        self.received += [event.event_type for event in verdict.events]
 
     def passes(self, seconds: float) -> None:
         self.now_ns += int(seconds * SECOND)
 
     @property
-    def row(self) -> Breaker:
+    def row(self) -> BreakerRow:
         return self.memory.breakers["search"]
 
     @property
@@ -71,13 +77,13 @@ def test_a_capability_nobody_asked_for_has_no_circuit_and_its_outcomes_cost_noth
     """S140"""
     untouched = Circuit()
     untouched.reports(*["failure"] * 50)
-    assert untouched.memory.breakers == {} and untouched.told == []
+    assert untouched.memory.breakers == {} and untouched.received == []
 
 
 def test_the_first_to_ask_makes_the_circuit_and_the_rulebook_names_it(circuit: Circuit) -> None:
     """S140: so that another gateway, whose rulebook is older, reads it."""
     assert circuit.state == "closed"
-    assert circuit.memory.rulebook.breakers == {"search"} and circuit.memory.tenant.rulebook_version == 1
+    assert circuit.memory.tenant_config.breakers == {"search"} and circuit.memory.tenant.rulebook_version == 1
 
 
 @pytest.mark.parametrize(
@@ -94,7 +100,7 @@ def test_it_opens_when_enough_of_a_window_failed(circuit: Circuit, statuses: lis
     """S140"""
     circuit.reports(*statuses)
     assert circuit.state == state
-    assert circuit.told == (["breaker_opened"] if state == "open" else [])
+    assert circuit.received == (["breaker_opened"] if state == "open" else [])
 
 
 def test_outcomes_of_the_window_before_are_forgotten(circuit: Circuit) -> None:
@@ -118,14 +124,14 @@ def test_open_lets_nothing_pass_then_one_probe_whose_outcome_decides(circuit: Ci
     assert circuit.asks()
     circuit.reports("success")
     assert circuit.state == "closed" and circuit.asks() and circuit.row.failures == 0
-    told = [
+    received = [
         "breaker_opened",
         "breaker_half_opened",
         "breaker_opened",
         "breaker_half_opened",
         "breaker_closed",
     ]
-    assert circuit.told == told
+    assert circuit.received == received
 
 
 def test_a_probe_nobody_answers_is_followed_by_another(circuit: Circuit) -> None:
@@ -135,7 +141,7 @@ def test_a_probe_nobody_answers_is_followed_by_another(circuit: Circuit) -> None
     assert circuit.asks()
     circuit.passes(LIMITS.open_ns / SECOND)
     assert circuit.asks(number=9) and circuit.row.probe_seq == 9
-    assert circuit.told.count("breaker_half_opened") == 1
+    assert circuit.received.count("breaker_half_opened") == 1
 
 
 def test_opened_by_hand_it_stays_open_until_it_is_closed_by_hand(circuit: Circuit) -> None:
@@ -147,4 +153,4 @@ def test_opened_by_hand_it_stays_open_until_it_is_closed_by_hand(circuit: Circui
     assert not circuit.asks() and circuit.state == "open"
     circuit.force("closed")
     assert circuit.asks() and circuit.row.forced_by is None
-    assert circuit.told == ["breaker_opened", "breaker_closed"]
+    assert circuit.received == ["breaker_opened", "breaker_closed"]

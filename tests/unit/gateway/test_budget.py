@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from observatory.features.budgets import stage as budget
-from observatory.ledger.chain import GENESIS_HASH, Head
+from observatory.features.budgets.types import period_start
+from observatory.ledger.chain import GENESIS_HASH, ChainHead
 from observatory.pipeline.interceptor import intercept
-from observatory.pipeline.message_context import Passage
-from observatory.pipeline.rows import Agent, Member, Session, Tenant
-from observatory.pipeline.state import Memory, Principal, Rulebook, Verdict
+from observatory.pipeline.message_context import MessageContext
+from observatory.pipeline.rows import AgentRow, MemberRow, SessionRow, TenantRow
+from observatory.pipeline.state import BatchState, Principal, SubmissionResult, TenantConfig
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
-from observatory.protocol.rulebook import Budget
+from observatory.protocol.tenant_config import Budget
 from tests.samples import decision_log, envelope
 
 TENANT = "tnt_default"
@@ -37,32 +38,34 @@ class Mesh:
     """One agent in one session, sending; costs are folded as the pipeline does it."""
 
     def __init__(self, *budgets: Budget) -> None:
-        self.memory = Memory(
-            Tenant(tenant_id=TENANT, tenant_no=1), Head(40, GENESIS_HASH), Rulebook(budgets=budgets)
+        self.memory = BatchState(
+            TenantRow(tenant_id=TENANT, tenant_no=1),
+            ChainHead(40, GENESIS_HASH),
+            TenantConfig(budgets=budgets),
         )
-        self.agent = Agent(agent_no=1, entity_id=agent_entity_id(TENANT, NAME), agent_id=NAME)
-        self.session = Session(session_no=1, session_id="s-1", trace_id="0" * 31 + "1")
-        self.member = Member(session_no=1, agent_no=1)
+        self.agent = AgentRow(agent_no=1, entity_id=agent_entity_id(TENANT, NAME), agent_id=NAME)
+        self.session = SessionRow(session_no=1, session_id="s-1", trace_id="0" * 31 + "1")
+        self.member = MemberRow(session_no=1, agent_no=1)
         self.writes: list[Any] = []
 
-    def send(self, now_ns: int = NOW, **state_delta: Any) -> tuple[Verdict | None, Passage]:
+    def send(self, now_ns: int = NOW, **state_delta: Any) -> tuple[SubmissionResult | None, MessageContext]:
         base = {"cumulative_session_cost": None, **state_delta}
         message = intercept(json.dumps(decision_log(state_delta=base)).encode())
         assert isinstance(message, Message)
-        passage = Passage(
+        ctx = MessageContext(
             message, WHO, 0, agent=self.agent, session=self.session, member=self.member,
             entity_id=self.agent.entity_id, step_id="step",
         )  # fmt: skip
-        verdict = budget.check(passage, self.memory, now_ns)
+        verdict = budget.check(ctx, self.memory, now_ns)
         if verdict is None:
-            self.writes += passage.writes
+            self.writes += ctx.writes
             total = state_delta.get("cumulative_session_cost")
             if total is not None:
                 self.session.cost += total - self.member.cost
                 self.session.spent += max(0.0, total - self.member.cost)
                 self.agent.cost += max(0.0, total - self.member.cost)
                 self.member.cost = total
-        return verdict, passage
+        return verdict, ctx
 
     def spent(self, budget_id: str = "bud_1") -> float:
         found: float = self.memory.rows["spend"][budget_id]["spent"]
@@ -98,8 +101,8 @@ def test_a_message_without_costs_is_not_judged_s156() -> None:
     assert mesh.send()[0] is None
     message = intercept(json.dumps(envelope("text")).encode())
     assert isinstance(message, Message)
-    passage = Passage(message, WHO, 0, agent=mesh.agent, session=mesh.session, member=mesh.member)
-    assert budget.check(passage, mesh.memory, NOW) is None
+    ctx = MessageContext(message, WHO, 0, agent=mesh.agent, session=mesh.session, member=mesh.member)
+    assert budget.check(ctx, mesh.memory, NOW) is None
     verdict, _ = mesh.send(cost=0.000001)
     assert verdict is not None and verdict.code == 402
 
@@ -107,14 +110,14 @@ def test_a_message_without_costs_is_not_judged_s156() -> None:
 def test_beyond_the_hard_cap_it_is_refused_by_name_and_nothing_is_added_s154() -> None:
     mesh = Mesh(cap(hard=5), cap("session", "s-1", hard=3, budget_id="bud_2"))
     assert mesh.send(cost=3)[0] is None
-    verdict, passage = mesh.send(cost=0.5)
+    verdict, ctx = mesh.send(cost=0.5)
     assert verdict is not None and (verdict.code, verdict.archived) == (402, True)
     assert (verdict.answer.reason, verdict.answer.cap) == ("budget_exceeded", "session:s-1 hard 3")
     assert "PUT /v1/budgets" in verdict.answer.detail and "0.5" in verdict.answer.detail
     (event,) = verdict.events
     assert event.event_type == "budget_exceeded"
     assert (event.detail["spent"], event.detail["cost"], event.detail["hard"]) == ("3", "0.5", "3")
-    assert passage.writes == []
+    assert ctx.writes == []
     assert (mesh.spent("bud_1"), mesh.spent("bud_2")) == (3, 3)
 
 
@@ -140,10 +143,10 @@ def test_the_first_beyond_the_soft_cap_waits_for_a_person_once_a_period_s155() -
     held = [bool(mesh.send(cost=0.6)[1].gates) for _ in range(4)]
     assert held == [False, True, False, False]
     assert mesh.memory.rows["spend"]["bud_1"]["soft_seq"] == 41  # the number its warning will have
-    _, passage = mesh.send(NOW + DAY, cost=0.6)
-    assert passage.gates == [] and mesh.spent() == 0.6
-    _, passage = mesh.send(NOW + DAY, cost=0.6)
-    (gate,), (event,) = passage.gates, passage.events
+    _, ctx = mesh.send(NOW + DAY, cost=0.6)
+    assert ctx.gates == [] and mesh.spent() == 0.6
+    _, ctx = mesh.send(NOW + DAY, cost=0.6)
+    (gate,), (event,) = ctx.gates, ctx.events
     assert (gate.reason, event.event_type, event.detail["soft"]) == ("budget", "budget_warning", "1")
 
 
@@ -177,8 +180,8 @@ def test_each_session_has_its_own_cap_under_a_star_s157() -> None:
     verdict, _ = mesh.send(cumulative_session_cost=2.1)
     assert verdict is not None and "session s-1 may spend 2" in verdict.answer.detail
     mesh.session, mesh.member = (
-        Session(session_no=2, session_id="s-2", trace_id="0" * 31 + "2"),
-        Member(session_no=2, agent_no=1),
+        SessionRow(session_no=2, session_id="s-2", trace_id="0" * 31 + "2"),
+        MemberRow(session_no=2, agent_no=1),
     )
     assert mesh.send(cumulative_session_cost=0.9)[0] is None
     assert mesh.memory.rows == {}  # the session's own row knows what it has spent
@@ -199,9 +202,9 @@ def test_periods_are_utc_days_and_months_s157(period: Any, now: str, begin: str,
     def ns(text: str) -> int:
         return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * 1_000_000_000
 
-    assert budget.period_start(period, ns(now)) == ns(begin)
+    assert period_start(period, ns(now)) == ns(begin)
     assert budget.period_end(period, ns(now)) == ns(end)
-    assert (budget.period_start("none", ns(now)), budget.period_end("none", ns(now))) == (0, None)
+    assert (period_start("none", ns(now)), budget.period_end("none", ns(now))) == (0, None)
 
 
 def test_spending_begins_anew_with_the_period_and_a_clock_set_back_loses_nothing_s157() -> None:

@@ -9,25 +9,26 @@ from typing import Any, TypeVar
 import pytest
 
 from observatory.errors import GatewayStopped, NotDurable, QueueFull, StatementFailed
-from observatory.ledger.chain import GENESIS_HASH, Head
-from observatory.pipeline.committer import Committer
+from observatory.ledger.chain import GENESIS_HASH, ChainHead
+from observatory.pipeline.commit.committer import Committer
 from observatory.pipeline.interceptor import intercept
-from observatory.pipeline.message_event import Service
-from observatory.pipeline.ports import Finished, Notice, Statement
-from observatory.pipeline.rows import Tenant
+from observatory.pipeline.message_event import ServiceInfo
+from observatory.pipeline.ports import CommitNotice, PreparedBatch, SqlStatement
+from observatory.pipeline.rows import TenantRow
 from observatory.pipeline.state import (
-    Act,
-    Arrival,
-    Changes,
-    Desk,
-    Memory,
+    BatchState,
+    Command,
+    IncomingMessage,
     Principal,
-    Rulebook,
+    ReadSet,
     Submission,
-    Verdict,
-    Wants,
+    SubmissionResult,
+    TenantConfig,
+    TransactionChanges,
+    UnitOfWork,
 )
 from observatory.protocol.message import Message
+from observatory.stages import WRITE_PATH
 from tests.samples import decision_log
 from tests.waiting import until
 
@@ -42,7 +43,7 @@ class Store:
     mixes_tenants = True
 
     def __init__(self) -> None:
-        self.heads: dict[str, Head] = {}
+        self.heads: dict[str, ChainHead] = {}
         self.batches: list[tuple[str, list[str]]] = []
         self.poison: set[str] = set()
         self.error: Exception | None = None
@@ -61,29 +62,33 @@ class Store:
             raise self.error
         return unit(self)
 
-    def load(self, tenant_id: str, wants: Wants, known: Memory | None) -> Memory:
-        return self.look(0, tenant_id, wants, known, False)
+    def load(self, tenant_id: str, read_set: ReadSet, known: BatchState | None) -> BatchState:
+        return self.look(0, tenant_id, read_set, known, False)
 
-    def save(self, memory: Memory, changes: Changes) -> None:
+    def save(self, memory: BatchState, changes: TransactionChanges) -> None:
         self._keep(memory.tenant.tenant_id, memory.head, [row.step_id for row in changes.messages])
 
-    def look(self, lane: int, tenant_id: str, wants: Wants, known: Memory | None, is_pending: bool) -> Memory:
-        head = self.heads.get(tenant_id, Head(0, GENESIS_HASH))
-        memory = Memory(Tenant(tenant_id=tenant_id, tenant_no=1), head, Rulebook())
+    def look(
+        self, lane: int, tenant_id: str, read_set: ReadSet, known: BatchState | None, is_pending: bool
+    ) -> BatchState:
+        head = self.heads.get(tenant_id, ChainHead(0, GENESIS_HASH))
+        memory = BatchState(TenantRow(tenant_id=tenant_id, tenant_no=1), head, TenantConfig())
         memory.recall(known, is_pending)
         return memory
 
-    def look_more(self, lane: int, memory: Memory, wants: Wants) -> None:
+    def read_more(self, lane: int, memory: BatchState, read_set: ReadSet) -> None:
         pass
 
-    def finish(self, base: Head, memory: Memory, changes: Changes) -> Finished:
+    def finish(self, base: ChainHead, memory: BatchState, changes: TransactionChanges) -> PreparedBatch:
         steps = [row.step_id for row in changes.messages]
-        return Finished(memory.tenant.tenant_id, Statement("", (base, memory.head)), [Statement("", steps)])
+        return PreparedBatch(
+            memory.tenant.tenant_id, SqlStatement("", (base, memory.head)), [SqlStatement("", steps)]
+        )
 
-    def write(self, lane: int, batch: Finished, then: Callable[[Any], None] | None = None) -> bool:
+    def write(self, lane: int, batch: PreparedBatch, then: Callable[[Any], None] | None = None) -> bool:
         def unit(_: object) -> bool:
             base, head = batch.head.values
-            if self.heads.get(batch.tenant_id, Head(0, GENESIS_HASH)) != base:
+            if self.heads.get(batch.tenant_id, ChainHead(0, GENESIS_HASH)) != base:
                 return False
             self._keep(batch.tenant_id, head, list(batch.statements[0].values))
             if then is not None:
@@ -92,7 +97,7 @@ class Store:
 
         return self.transact(lane, unit)
 
-    def _keep(self, tenant_id: str, head: Head, steps: list[str]) -> None:
+    def _keep(self, tenant_id: str, head: ChainHead, steps: list[str]) -> None:
         if self.poison & set(steps):
             raise StatementFailed("a row was refused")
         self.heads[tenant_id] = head
@@ -106,12 +111,12 @@ class Store:
         return [step for _, batch in self.batches for step in batch]
 
 
-def arrival(step: str, tenant: str = "tnt_1") -> Arrival:
+def arrival(step: str, tenant: str = "tnt_1") -> IncomingMessage:
     raw = json.dumps(decision_log(meta={"step_id": step, "session_id": "s"})).encode()
     message = intercept(raw)
     assert isinstance(message, Message)
     who = Principal(tenant_id=tenant, role="agent", key_id="key_1")
-    return Arrival(message, who, 1_700_000_000_000_000_000, len(raw))
+    return IncomingMessage(message, who, 1_700_000_000_000_000_000, len(raw))
 
 
 def arrivals(*steps: str) -> list[Submission]:
@@ -122,11 +127,12 @@ class Bench:
     def __init__(
         self, max_messages: int = 100, max_bytes: int = 1 << 20, batch_size: int = 10, max_wait_s: float = 0.0
     ) -> None:
-        self.store, self.notices = Store(), list[Notice]()
+        self.store, self.notices = Store(), list[CommitNotice]()
         self.now = 0.0
         self.committer = Committer(
             self.store,
-            Service("observatory", "0", "test"),
+            WRITE_PATH,
+            ServiceInfo("observatory", "0", "test"),
             self.notices.append,
             max_messages=max_messages,
             max_bytes=max_bytes,
@@ -148,7 +154,7 @@ class Bench:
         assert self.store.closed
         return self
 
-    async def hold(self) -> asyncio.Future[list[Verdict]]:
+    async def hold(self) -> asyncio.Future[list[SubmissionResult]]:
         """The lane is busy with one message until `store.open` is set."""
         self.store.open.clear()
         first = self.committer.enqueue("tnt_1", arrivals("held"))
@@ -156,7 +162,7 @@ class Bench:
         return first
 
 
-def codes(verdicts: list[Verdict]) -> list[int]:
+def codes(verdicts: list[SubmissionResult]) -> list[int]:
     return [verdict.code for verdict in verdicts]
 
 
@@ -180,7 +186,7 @@ def test_what_waits_goes_in_one_transaction_in_order_of_arrival() -> None:
         ["held"],
         ["a0", "b0", "a1", "b1", "a2", "b2", "a3", "b3"],
     ]
-    assert bench.notices[-1] == Notice("tnt_1", bench.store.heads["tnt_1"].sequence_number)
+    assert bench.notices[-1] == CommitNotice("tnt_1", bench.store.heads["tnt_1"].sequence_number)
 
 
 def test_a_message_the_database_refuses_is_answered_alone_s26() -> None:
@@ -197,7 +203,7 @@ def test_a_message_the_database_refuses_is_answered_alone_s26() -> None:
     bench = Bench(batch_size=100).run(play)
     assert bench.store.steps == ["0", "1", "3", "4", "5", "6", "8"]
     assert bench.committer.counters.refused_batches > 0
-    assert not bench.committer.struggling
+    assert not bench.committer.is_store_failing
 
 
 def test_nothing_durable_means_503_for_all_and_recovery_by_itself_s25() -> None:
@@ -207,10 +213,10 @@ def test_nothing_durable_means_503_for_all_and_recovery_by_itself_s25() -> None:
         bench.store.error = NotDurable("the disk is full")
         verdicts = await bench.committer.submit("tnt_1", arrivals("1", "2"))
         assert codes(verdicts) == [503, 503]
-        assert bench.committer.struggling and bench.store.batches == []
+        assert bench.committer.is_store_failing and bench.store.batches == []
         bench.store.error = None
         assert codes(await bench.committer.submit("tnt_1", arrivals("1", "2"))) == [202, 202]
-        assert not bench.committer.struggling
+        assert not bench.committer.is_store_failing
 
     assert Bench().run(play).store.steps == ["1", "2"]
 
@@ -288,11 +294,11 @@ def test_a_defect_in_one_act_answers_500_without_its_text_and_spares_the_rest(
 ) -> None:
     """S26, S30: an error's text may quote a payload; only its type and place are logged."""
 
-    def broken(desk: Desk) -> Verdict:
+    def broken(uow: UnitOfWork) -> SubmissionResult:
         raise KeyError("a secret of the payload")
 
     async def play(bench: Bench) -> None:
-        items: list[Submission] = [arrival("1"), Act(WHO, 0, broken), arrival("2")]
+        items: list[Submission] = [arrival("1"), Command(WHO, 0, broken), arrival("2")]
         assert codes(await bench.committer.submit("tnt_1", items)) == [202, 500, 202]
 
     assert Bench().run(play).store.steps == ["1", "2"]
@@ -306,7 +312,7 @@ def test_no_items_are_answered_at_once() -> None:
     assert Bench().run(play).store.batches == []
 
 
-async def settled(future: asyncio.Future[list[Verdict]]) -> list[int]:
+async def settled(future: asyncio.Future[list[SubmissionResult]]) -> list[int]:
     async with asyncio.timeout(20):
         return codes(await future)
 
@@ -357,7 +363,7 @@ def test_a_batch_that_was_thought_about_ahead_is_refused_as_well_s1202() -> None
 def test_an_act_waits_on_and_without_a_limit_so_does_a_message_s1202() -> None:
     async def play(bench: Bench) -> None:
         held = await bench.hold()
-        act = bench.committer.enqueue("tnt_1", [Act(WHO, 0, lambda desk: Verdict(200, None))])
+        act = bench.committer.enqueue("tnt_1", [Command(WHO, 0, lambda uow: SubmissionResult(200, None))])
         bench.now = 100.0
         bench.committer.expire()
         assert not act.done()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from observatory.features.decisions.stage import asked_of
+from observatory.features.decisions.stage import options_of
 from observatory.pipeline.state import Principal, Role
 from observatory.protocol.clock import from_ns, to_ns
 from tests.unit.gateway.deciding import (
@@ -39,7 +39,7 @@ def test_a_request_becomes_a_pending_row_without_its_words_s120_s121() -> None:
         7,
     )
     assert (row["request_seq"], row["deadline_ns"], row["auto_option"]) == (1, to_ns(deadline), "defer")
-    assert asked_of(row).option_ids == ("approve", "deny", "defer")
+    assert options_of(row).option_ids == ("approve", "deny", "defer")
     (write,) = room.changes.writes
     assert (write.table, write.where, write.values["state"]) == ("decisions", None, "pending")
     text = json.dumps(write.values)
@@ -80,7 +80,7 @@ def test_a_decision_id_names_one_decision_s120() -> None:
 def test_a_request_released_after_another_took_its_id_changes_nothing_s120() -> None:
     """S120: it passed the stage while it was free, was held, and comes too late."""
     room = Room()
-    late = room.passage(ask(title="late"), KEY)
+    late = room.ctx(ask(title="late"), KEY)
     room.send(ask(), KEY)
     before = dict(room.row)
     room.forward(late)
@@ -172,12 +172,12 @@ def test_a_deadline_ends_the_time_to_answer_s123() -> None:
 def test_an_answer_released_too_late_changes_nothing_s123() -> None:
     """S123: it was held, and another one or the deadline came first."""
     room = asked()
-    late = room.passage(answer("approve", OTHER), person(OTHER))
+    late = room.ctx(answer("approve", OTHER), person(OTHER))
     room.send(answer("deny"), person())
     room.forward(late)
-    assert (room.row["option_id"], len(room.told)) == ("deny", 1)
+    assert (room.row["option_id"], len(room.received)) == ("deny", 1)
     assert room.names()[-1] == "message_undeliverable"
     room = asked(deadline=from_ns(NOW + HOUR))
-    late = room.passage(answer(), person())
+    late = room.ctx(answer(), person())
     room.at(NOW + HOUR).forward(late)
-    assert (room.row["state"], room.told) == ("pending", [])
+    assert (room.row["state"], room.received) == ("pending", [])

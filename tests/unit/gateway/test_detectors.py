@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from observatory.features.loops.commands import merged
-from observatory.protocol.rulebook import DetectorSettings
+from observatory.features.loops.types import merged_detectors
+from observatory.protocol.tenant_config import DetectorSettings
 
 NOW = DetectorSettings()
 
 
 def test_what_is_left_out_stays_and_null_is_the_default_s187() -> None:
     before = DetectorSettings(window=9, stuck_s=5)
-    after, faults = merged(before, {"window": None, "loop_below": 0.3, "loops": {"rounds": 7}})
+    after, faults = merged_detectors(before, {"window": None, "loop_below": 0.3, "loops": {"rounds": 7}})
     assert faults == [] and after is not None
     assert (after.window, after.stuck_s, after.loop_below, after.loops.rounds) == (5, 5, 0.3, 7)
     assert after.loops.cycle_rounds == NOW.loops.cycle_rounds
@@ -42,11 +42,11 @@ def test_what_is_left_out_stays_and_null_is_the_default_s187() -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused_s187(asked: dict[str, Any]) -> None:
-    after, faults = merged(NOW, asked)
+    after, faults = merged_detectors(NOW, asked)
     assert after is None and len(faults) == 1 and faults[0].problem
 
 
 def test_every_fault_is_told_s187() -> None:
-    after, faults = merged(NOW, {"window": 0, "loop_below": 0.9, "stuck_s": "x", "wrong": 1})
+    after, faults = merged_detectors(NOW, {"window": 0, "loop_below": 0.9, "stuck_s": "x", "wrong": 1})
     assert after is None
     assert [fault.path for fault in faults] == ["window", "stuck_s", "$", "loop_below"]

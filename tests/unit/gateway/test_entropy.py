@@ -14,47 +14,48 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from observatory.features.loops import stage as entropy
-from observatory.ledger.chain import Head
+from observatory.features.loops.queries import last_agent
+from observatory.ledger.chain import ChainHead
 from observatory.pipeline.interceptor import intercept
-from observatory.pipeline.message_context import Passage
-from observatory.pipeline.rows import Agent, Session, Tenant
-from observatory.pipeline.state import Changes, Draft, Memory, Principal, Rulebook
+from observatory.pipeline.message_context import MessageContext
+from observatory.pipeline.rows import AgentRow, SessionRow, TenantRow
+from observatory.pipeline.state import BatchState, EventDraft, Principal, TenantConfig, TransactionChanges
 from observatory.protocol.message import Message
-from observatory.protocol.rulebook import DetectorSettings
+from observatory.protocol.tenant_config import DetectorSettings
 from tests.samples import decision_log
 
 WHO = Principal(tenant_id="tnt_1", role="agent", key_id="key_1")
 
 
-class Desk:
+class EntropyHarness:
     """Takes events and gives them numbers."""
 
     def __init__(self, **settings: Any) -> None:
-        rules = Rulebook(detectors=DetectorSettings(**settings))
-        self.memory = Memory(Tenant(tenant_id="tnt_1", tenant_no=1), Head.genesis(), rules)
-        self.changes, self.now_ns = Changes(), 1
-        self.told: list[Draft] = []
-        self.session = Session(session_no=1, session_id="ses-1", trace_id="0" * 32)
+        rules = TenantConfig(detectors=DetectorSettings(**settings))
+        self.memory = BatchState(TenantRow(tenant_id="tnt_1", tenant_no=1), ChainHead.genesis(), rules)
+        self.changes, self.now_ns = TransactionChanges(), 1
+        self.received: list[EventDraft] = []
+        self.session = SessionRow(session_no=1, session_id="ses-1", trace_id="0" * 32)
 
-    def append(self, draft: Draft) -> int:
-        self.told.append(draft)
-        return 100 + len(self.told)
+    def append(self, draft: EventDraft) -> int:
+        self.received.append(draft)
+        return 100 + len(self.received)
 
-    def tell(self, *_: Any, **__: Any) -> None:
+    def deliver(self, *_: Any, **__: Any) -> None:
         raise AssertionError("an alarm tells no agent")
 
     def names(self) -> list[str]:
-        return [draft.event_type for draft in self.told]
+        return [draft.event_type for draft in self.received]
 
     def take(self, body: dict[str, Any], agent_no: int = 1) -> float | None:
         message = intercept(json.dumps(body).encode())
         assert isinstance(message, Message), message
-        agent = Agent(agent_no=agent_no, entity_id=f"agt_{agent_no}", agent_id=f"a{agent_no}")
-        passage = Passage(message, WHO, 1, agent=agent, session=self.session)
-        assert entropy.check(passage, self.memory, 1) is None
-        if passage.entropy is not None:
-            entropy.follow(passage, self, 7)
-        return passage.entropy
+        agent = AgentRow(agent_no=agent_no, entity_id=f"agt_{agent_no}", agent_id=f"a{agent_no}")
+        ctx = MessageContext(message, WHO, 1, agent=agent, session=self.session)
+        assert entropy.check(ctx, self.memory, 1) is None
+        if ctx.entropy is not None:
+            entropy.follow(ctx, self, 7)
+        return ctx.entropy
 
     def walk(self, steps: str, reported: float | None = None) -> list[tuple[float, str]]:
         """Each letter is a step with that intent."""
@@ -85,7 +86,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("steps", "last"), TABLE)
 def test_the_seeds_table_s180_s181(steps: str, last: tuple[float, str]) -> None:
-    assert Desk().walk(steps)[-1] == last
+    assert EntropyHarness().walk(steps)[-1] == last
 
 
 @pytest.mark.parametrize(
@@ -107,49 +108,49 @@ def test_both_ends_of_a_warning_belong_to_it_s181(
 
 
 def test_all_three_make_the_tuple_s180() -> None:
-    desk = Desk()
-    desk.take(step("A"))
-    assert desk.take(step("A", tool_call="other")) == 1.0
-    assert desk.take(step("A", status="success")) == 1.0
-    assert desk.take(step("A", tool_call=None)) == 1.0
-    assert desk.take(step("A")) == 0.8
-    assert desk.take(step("A", tool_call="x" * 200)) == 1.0
-    assert desk.take(step("A", tool_call="x" * 201)) == 1.0
-    assert desk.take(step("A\n\tB!", tool_call="a\tb\nc!")) == 1.0
-    assert len((desk.session.entropy_window or "").split("\n")) == 6
+    harness = EntropyHarness()
+    harness.take(step("A"))
+    assert harness.take(step("A", tool_call="other")) == 1.0
+    assert harness.take(step("A", status="success")) == 1.0
+    assert harness.take(step("A", tool_call=None)) == 1.0
+    assert harness.take(step("A")) == 0.8
+    assert harness.take(step("A", tool_call="x" * 200)) == 1.0
+    assert harness.take(step("A", tool_call="x" * 201)) == 1.0
+    assert harness.take(step("A\n\tB!", tool_call="a\tb\nc!")) == 1.0
+    assert len((harness.session.entropy_window or "").split("\n")) == 6
 
 
 def test_what_has_no_cognition_is_not_scored_and_moves_no_window_s182() -> None:
-    desk = Desk()
-    desk.walk("AAAA")
-    before = desk.session.entropy_window
-    assert desk.take(decision_log(cognition=None)) is None
-    assert desk.session.entropy_window == before
-    assert desk.walk("A") == [(0.2, "loop")]
+    harness = EntropyHarness()
+    harness.walk("AAAA")
+    before = harness.session.entropy_window
+    assert harness.take(decision_log(cognition=None)) is None
+    assert harness.session.entropy_window == before
+    assert harness.walk("A") == [(0.2, "loop")]
 
 
 def test_one_alert_on_entering_one_recovery_on_leaving_s183() -> None:
-    desk = Desk()
-    desk.walk("AAAA")
-    assert desk.names() == []
-    desk.walk("A")
-    assert desk.names() == ["entropy_alert"] and desk.session.alert_seq == 101
-    assert desk.session.alert_count == 5
-    desk.walk("AAA")
-    assert desk.names() == ["entropy_alert"] and desk.session.alert_count == 8
-    desk.walk("B")
-    assert desk.names() == ["entropy_alert", "entropy_recovered"]
-    assert desk.session.alert_seq is None
-    assert (desk.session.severity, desk.session.alert_count) == ("warning", 0)
-    assert desk.told[1].detail["occurrence_count"] == 8
-    desk.walk("BBBB")  # from a warning into the next loop: it holds nothing back
-    assert desk.names() == ["entropy_alert", "entropy_recovered", "entropy_alert"]
+    harness = EntropyHarness()
+    harness.walk("AAAA")
+    assert harness.names() == []
+    harness.walk("A")
+    assert harness.names() == ["entropy_alert"] and harness.session.alert_seq == 101
+    assert harness.session.alert_count == 5
+    harness.walk("AAA")
+    assert harness.names() == ["entropy_alert"] and harness.session.alert_count == 8
+    harness.walk("B")
+    assert harness.names() == ["entropy_alert", "entropy_recovered"]
+    assert harness.session.alert_seq is None
+    assert (harness.session.severity, harness.session.alert_count) == ("warning", 0)
+    assert harness.received[1].detail["occurrence_count"] == 8
+    harness.walk("BBBB")  # from a warning into the next loop: it holds nothing back
+    assert harness.names() == ["entropy_alert", "entropy_recovered", "entropy_alert"]
 
 
 def test_an_alert_holds_the_seeds_fields_and_no_words_s184() -> None:
-    desk = Desk()
-    desk.walk("A" * 5)
-    (alert,) = desk.told
+    harness = EntropyHarness()
+    harness.walk("A" * 5)
+    (alert,) = harness.received
     assert alert.severity == 17
     assert alert.detail == {
         "session_id": "ses-1",
@@ -170,12 +171,12 @@ def test_an_alert_holds_the_seeds_fields_and_no_words_s184() -> None:
 
 
 def test_a_wider_window_names_what_came_most_often_s184() -> None:
-    desk = Desk(window=10)
-    desk.walk("BBAAAAAAAB")
-    assert desk.names() == ["entropy_alert"]  # at 2/9, with the seventh A; the last B is not its pattern
-    pattern = desk.told[-1].detail["repeated_pattern"]
+    harness = EntropyHarness(window=10)
+    harness.walk("BBAAAAAAAB")
+    assert harness.names() == ["entropy_alert"]  # at 2/9, with the seventh A; the last B is not its pattern
+    pattern = harness.received[-1].detail["repeated_pattern"]
     assert pattern["intent_hash"] == entropy.intent_hash("A")
-    assert desk.told[-1].detail["occurrence_count"] == 7
+    assert harness.received[-1].detail["occurrence_count"] == 7
 
 
 def test_the_hash_is_the_same_in_every_process_s184() -> None:
@@ -183,54 +184,58 @@ def test_the_hash_is_the_same_in_every_process_s184() -> None:
 
 
 def test_a_gap_is_told_once_until_the_agent_is_right_again_s185() -> None:
-    desk = Desk()
-    desk.walk("AB", reported=0.05)
-    assert desk.names() == []  # too few steps say nothing
-    desk.walk("CD", reported=0.05)
-    assert desk.names() == ["entropy_discrepancy"]
-    told = desk.told[0].detail
-    assert (told["entropy_score"], told["reported_entropy_score"], told["gap"]) == ("1", "0.05", "0.95")
-    desk.walk("E", reported=1.0)
-    desk.walk("F", reported=0.6)  # a gap of exactly 0.4 is none
-    assert desk.names() == ["entropy_discrepancy"]
-    desk.walk("G", reported=0.59)
-    assert desk.names() == ["entropy_discrepancy"] * 2
+    harness = EntropyHarness()
+    harness.walk("AB", reported=0.05)
+    assert harness.names() == []  # too few steps say nothing
+    harness.walk("CD", reported=0.05)
+    assert harness.names() == ["entropy_discrepancy"]
+    received = harness.received[0].detail
+    assert (received["entropy_score"], received["reported_entropy_score"], received["gap"]) == (
+        "1",
+        "0.05",
+        "0.95",
+    )
+    harness.walk("E", reported=1.0)
+    harness.walk("F", reported=0.6)  # a gap of exactly 0.4 is none
+    assert harness.names() == ["entropy_discrepancy"]
+    harness.walk("G", reported=0.59)
+    assert harness.names() == ["entropy_discrepancy"] * 2
 
 
 def test_a_gap_is_each_agents_own_s185() -> None:
-    desk = Desk()
+    harness = EntropyHarness()
     for letter in "ABCDEFGH":
-        desk.take(step(letter, 0.0), agent_no=2)
-        desk.take(step(letter + "x", 1.0), agent_no=3)
-    assert desk.names() == ["entropy_discrepancy"]
-    assert entropy.last_agent(desk.session.entropy_window) == 3
-    desk.take(step("last", 0.0), agent_no=4)
-    assert desk.names() == ["entropy_discrepancy"] * 2
+        harness.take(step(letter, 0.0), agent_no=2)
+        harness.take(step(letter + "x", 1.0), agent_no=3)
+    assert harness.names() == ["entropy_discrepancy"]
+    assert last_agent(harness.session.entropy_window) == 3
+    harness.take(step("last", 0.0), agent_no=4)
+    assert harness.names() == ["entropy_discrepancy"] * 2
 
 
 def test_a_window_made_smaller_or_larger_goes_on_with_what_is_there_s186() -> None:
-    desk = Desk(window=8)
-    desk.walk("ABCDAAA")
-    desk.memory.rulebook = Rulebook(detectors=DetectorSettings(window=3))
-    assert desk.walk("A") == [(1 / 3, "warning")]
-    desk.memory.rulebook = Rulebook(detectors=DetectorSettings(window=6))
-    assert [score for score, _ in desk.walk("AAA")] == [0.25, 0.2, 1 / 6]
+    harness = EntropyHarness(window=8)
+    harness.walk("ABCDAAA")
+    harness.memory.tenant_config = TenantConfig(detectors=DetectorSettings(window=3))
+    assert harness.walk("A") == [(1 / 3, "warning")]
+    harness.memory.tenant_config = TenantConfig(detectors=DetectorSettings(window=6))
+    assert [score for score, _ in harness.walk("AAA")] == [0.25, 0.2, 1 / 6]
 
 
 def test_no_agent_no_window_s180() -> None:
-    assert entropy.last_agent(None) == 0
-    assert entropy.last_agent("12!3,4\nx\ty\tz") == 12
+    assert last_agent(None) == 0
+    assert last_agent("12!3,4\nx\ty\tz") == 12
 
 
 def test_so_many_agents_with_an_own_figure_are_remembered_s185() -> None:
     """S185: the window's first line is bounded; the oldest leave."""
-    desk = Desk()
-    desk.walk("ABC")
-    for number in range(10, 10 + 2 * entropy.MOST_OFF):
-        desk.take(step(f"i{number}", 0.0), agent_no=number)
-    head = (desk.session.entropy_window or "").partition("\n")[0].partition("!")[2].split(",")
-    assert head == [str(number) for number in range(10 + entropy.MOST_OFF, 10 + 2 * entropy.MOST_OFF)]
-    assert desk.names() == ["entropy_discrepancy"] * 2 * entropy.MOST_OFF
+    harness = EntropyHarness()
+    harness.walk("ABC")
+    for number in range(10, 10 + 2 * entropy.MAX_OFF):
+        harness.take(step(f"i{number}", 0.0), agent_no=number)
+    head = (harness.session.entropy_window or "").partition("\n")[0].partition("!")[2].split(",")
+    assert head == [str(number) for number in range(10 + entropy.MAX_OFF, 10 + 2 * entropy.MAX_OFF)]
+    assert harness.names() == ["entropy_discrepancy"] * 2 * entropy.MAX_OFF
 
 
 def cost_of(work: Callable[[], object]) -> float:
@@ -250,13 +255,13 @@ def test_scoring_costs_no_more_than_reading_the_message_and_knows_no_language() 
     body = json.dumps(step("look for the invoice", tool_call="search") | {"notes": "x" * 600}).encode()
     message = intercept(json.dumps(step("look for the invoice", tool_call="search")).encode())
     assert isinstance(message, Message)
-    desk = Desk()
-    agent = Agent(agent_no=1, entity_id="agt_1", agent_id="a1")
+    harness = EntropyHarness()
+    agent = AgentRow(agent_no=1, entity_id="agt_1", agent_id="a1")
 
     def score() -> None:
-        passage = Passage(message, WHO, 1, agent=agent, session=desk.session)
-        entropy.check(passage, desk.memory, 1)
-        entropy.follow(passage, desk, 7)
+        ctx = MessageContext(message, WHO, 1, agent=agent, session=harness.session)
+        entropy.check(ctx, harness.memory, 1)
+        entropy.follow(ctx, harness, 7)
 
     assert cost_of(score) < cost_of(lambda: json.loads(body))
     source = ast.parse(Path(entropy.__file__).read_text("utf-8"))
@@ -267,26 +272,26 @@ def test_scoring_costs_no_more_than_reading_the_message_and_knows_no_language() 
 
 @given(st.text("AB", max_size=12), st.sampled_from((3, 5, 20)), st.none() | st.just(0.9))
 def test_a_session_kept_in_memory_scores_as_one_read_anew(
-    steps: str, window: int, told: float | None
+    steps: str, window: int, received: float | None
 ) -> None:
     """The lines a session keeps are those of its text: a restart in between changes nothing."""
-    kept, read = Desk(window=window), Desk(window=window)
+    kept, read = EntropyHarness(window=window), EntropyHarness(window=window)
     for letter in steps:
         read.session.window = None  # as a row that was just loaded
-        assert kept.take(step(letter, told)) == read.take(step(letter, told))
+        assert kept.take(step(letter, received)) == read.take(step(letter, received))
         assert kept.session.entropy_window == read.session.entropy_window
         assert kept.session.window == (kept.session.entropy_window or "").split("\n")
     assert kept.names() == read.names()
 
 
 def test_a_message_that_is_scored_and_not_archived_leaves_the_window_as_it_was() -> None:
-    desk = Desk()
-    desk.walk("AB")
-    before = list(desk.session.window or ())
+    harness = EntropyHarness()
+    harness.walk("AB")
+    before = list(harness.session.window or ())
     message = intercept(json.dumps(step("C")).encode())
     assert isinstance(message, Message)
     for _ in range(2):
-        passage = Passage(message, WHO, 1, session=desk.session)
-        entropy.check(passage, desk.memory, 1)
-        assert passage.window == [*before, passage.window[-1]] and passage.window[-1] not in before
-    assert desk.session.window == before
+        ctx = MessageContext(message, WHO, 1, session=harness.session)
+        entropy.check(ctx, harness.memory, 1)
+        assert ctx.window == [*before, ctx.window[-1]] and ctx.window[-1] not in before
+    assert harness.session.window == before

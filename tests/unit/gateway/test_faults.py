@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from observatory.pipeline import faults
-from observatory.pipeline.interceptor import Violation, intercept
+from observatory.pipeline.interceptor import SchemaViolation, intercept
 from observatory.pipeline.validation import MAX_FAULTS
 from observatory.protocol.document import parse
 from observatory.protocol.message import Message
@@ -21,7 +21,7 @@ SECRET = "s3cr3t-7f1c"
 
 def _faults(raw: bytes) -> dict[str, str]:
     outcome = intercept(raw)
-    assert isinstance(outcome, Violation), outcome
+    assert isinstance(outcome, SchemaViolation), outcome
     return {fault.path: fault.problem for fault in outcome.faults}
 
 
@@ -191,7 +191,7 @@ def test_all_faults_are_found_at_once() -> None:
 
 def test_at_most_a_hundred_faults_are_told() -> None:
     outcome = intercept(_sent(decision_log(cognition={"reasoning_chain": [1] * 500})))
-    assert isinstance(outcome, Violation)
+    assert isinstance(outcome, SchemaViolation)
     assert len(outcome.faults) == MAX_FAULTS
 
 
@@ -246,10 +246,10 @@ def test_a_secret_planted_anywhere_is_never_told(sample: Any) -> None:
             for plant in _secrets(_planted_at(base, way)):
                 planted = _planted(base, way, lambda _, plant=plant: plant)
                 outcome = intercept(_sent(planted))
-                if isinstance(outcome, Violation):
+                if isinstance(outcome, SchemaViolation):
                     checked += 1
-                    told = " ".join(f"{fault.path} {fault.problem}" for fault in outcome.faults)
-                    assert SECRET not in told
+                    received = " ".join(f"{fault.path} {fault.problem}" for fault in outcome.faults)
+                    assert SECRET not in received
                     assert SECRET not in outcome.violation_reason
                 else:
                     assert isinstance(outcome, Message)
@@ -316,4 +316,4 @@ def test_the_walk_and_the_decoder_give_the_same_verdict(data: st.DataObject) -> 
     assert document is not None
     found = faults.collect(document.value)
     outcome = intercept(raw)
-    assert isinstance(outcome, Violation) == bool(found), (found, outcome)
+    assert isinstance(outcome, SchemaViolation) == bool(found), (found, outcome)

@@ -6,40 +6,43 @@ import msgspec
 import pytest
 
 from observatory.features.inbox import commands as inbox
-from observatory.ledger.chain import GENESIS_HASH, Head
-from observatory.pipeline.event_writer import Scribe, system_trace
-from observatory.pipeline.message_event import Service
-from observatory.pipeline.ports import Delivery
-from observatory.pipeline.rows import Agent, Tenant, Write
-from observatory.pipeline.state import Act, Changes, Memory, Principal, Rulebook
-from observatory.protocol.rulebook import KillSwitch
+from observatory.ledger.chain import GENESIS_HASH, ChainHead
+from observatory.pipeline.event_writer import EventWriter, system_trace
+from observatory.pipeline.message_event import ServiceInfo
+from observatory.pipeline.ports import InboxDelivery
+from observatory.pipeline.rows import AgentRow, RowWrite, TenantRow
+from observatory.pipeline.state import BatchState, Command, Principal, TenantConfig, TransactionChanges
+from observatory.protocol.identity import DeliveryKey, delivery_id
+from observatory.protocol.tenant_config import KillSwitch
 
 TENANT = "tnt_default"
 WHO = Principal(tenant_id=TENANT, role="agent", key_id="key_1")
-HOUSE = Principal(tenant_id=TENANT, role="admin", key_id="sys_gateway")
+GATEWAY_PRINCIPAL = Principal(tenant_id=TENANT, role="admin", key_id="sys_gateway")
 NOW = 1_700_000_000_000_000_000
 WORKER = "agt_worker"
 
 
-def memory_with(**rulebook: Any) -> Memory:
-    agent = Agent(agent_no=7, entity_id=WORKER, agent_id="worker", agent_type="writer", cluster_id="c1")
-    rules = Rulebook(version=0, **rulebook)
-    tenant = Tenant(tenant_id=TENANT, tenant_no=1, agents=7)
-    return Memory(tenant, Head(100, GENESIS_HASH), rules, agents={WORKER: agent})
+def memory_with(**tenant_config: Any) -> BatchState:
+    agent = AgentRow(agent_no=7, entity_id=WORKER, agent_id="worker", agent_type="writer", cluster_id="c1")
+    rules = TenantConfig(version=0, **tenant_config)
+    tenant = TenantRow(tenant_id=TENANT, tenant_no=1, agents=7)
+    return BatchState(tenant, ChainHead(100, GENESIS_HASH), rules, agents={WORKER: agent})
 
 
-def told(memory: Memory, *deliveries: Delivery, state: str = "pending") -> dict[inbox.Key, Delivery]:
+def received(
+    memory: BatchState, *deliveries: InboxDelivery, state: str = "pending"
+) -> dict[DeliveryKey, InboxDelivery]:
     rows = memory.rows.setdefault("deliveries", {})
     for one in deliveries:
         rows[one.sequence_number, one.agent_no] = {"state": state, "given_ns": one.given_ns, "acked_ns": None}
     return {(one.sequence_number, one.agent_no): one for one in deliveries}
 
 
-def delivery(number: int, kind: str = "message", **more: Any) -> Delivery:
+def delivery(number: int, kind: str = "message", **more: Any) -> InboxDelivery:
     body = more.pop("body", {})
     values: dict[str, Any] = {"session_no": 3, "session_id": "s", "trace_id": "a" * 32, "span_id": "b" * 16}
     text = msgspec.json.encode(body).decode()
-    return Delivery(
+    return InboxDelivery(
         **{
             "sequence_number": number,
             "agent_no": 7,
@@ -55,10 +58,10 @@ def delivery(number: int, kind: str = "message", **more: Any) -> Delivery:
 class Done:
     """One act decided: its answer and what it wrote."""
 
-    def __init__(self, act: Act, memory: Memory) -> None:
-        self.changes = Changes()
-        scribe = Scribe(Service("observatory", "0", "test"), memory, self.changes, NOW)
-        verdict = act.decide(scribe)
+    def __init__(self, act: Command, memory: BatchState) -> None:
+        self.changes = TransactionChanges()
+        event_writer = EventWriter(ServiceInfo("observatory", "0", "test"), memory, self.changes, NOW)
+        verdict = act.decide(event_writer)
         self.code, self.answer = verdict.code, verdict.answer
         self.events = [msgspec.json.decode(row.record) for row in self.changes.audit]
 
@@ -66,11 +69,11 @@ class Done:
     def names(self) -> list[str]:
         return [event["body"]["event_type"] for event in self.events]
 
-    def written(self, table: str) -> list[Write]:
+    def written(self, table: str) -> list[RowWrite]:
         return [write for write in self.changes.writes if write.table == table]
 
 
-def acked(memory: Memory, facts: dict[inbox.Key, Delivery], *ids: str) -> Done:
+def acked(memory: BatchState, facts: dict[DeliveryKey, InboxDelivery], *ids: str) -> Done:
     return Done(inbox.ack(WHO, WORKER, ids, facts, NOW), memory)
 
 
@@ -80,7 +83,7 @@ def acked(memory: Memory, facts: dict[inbox.Key, Delivery], *ids: str) -> Done:
 def test_an_agent_never_seen_is_enrolled_when_it_connects_s101() -> None:
     """S101."""
     memory = memory_with()
-    done = Done(inbox.arrive(WHO, "stranger", NOW, transport="websocket"), memory)
+    done = Done(inbox.connect(WHO, "stranger", NOW, transport="websocket"), memory)
     assert done.names == ["agent_registered", "agent_connected"]
     assert done.answer.agent_id == "stranger" and done.answer.agent_no == 8
     assert done.events[1]["severity_number"] == 9
@@ -90,7 +93,7 @@ def test_an_agent_never_seen_is_enrolled_when_it_connects_s101() -> None:
 
 def test_a_poll_of_a_known_agent_writes_nothing_s101() -> None:
     """S101."""
-    done = Done(inbox.arrive(WHO, WORKER, NOW, transport=None), memory_with())
+    done = Done(inbox.connect(WHO, WORKER, NOW, transport=None), memory_with())
     assert (done.names, done.changes.writes, done.answer.agent_no) == ([], [], 7)
 
 
@@ -98,7 +101,7 @@ def test_one_that_was_evicted_is_back_when_it_connects_s101() -> None:
     """S101."""
     memory = memory_with()
     memory.agents[WORKER].evicted_ns = 1
-    done = Done(inbox.arrive(WHO, WORKER, NOW, transport="sse"), memory)
+    done = Done(inbox.connect(WHO, WORKER, NOW, transport="sse"), memory)
     assert done.names == ["agent_recovered", "agent_connected"]
     assert memory.agents[WORKER].evicted_ns is None
 
@@ -106,8 +109,8 @@ def test_one_that_was_evicted_is_back_when_it_connects_s101() -> None:
 def test_a_closed_channel_is_told_of_by_the_house_s101() -> None:
     """S101: the agent's key may be the very thing that ended."""
     memory = memory_with()
-    welcome = Done(inbox.arrive(WHO, WORKER, NOW, transport="sse"), memory).answer
-    act = inbox.leave(HOUSE, welcome, "sse", NOW)
+    welcome = Done(inbox.connect(WHO, WORKER, NOW, transport="sse"), memory).answer
+    act = inbox.disconnect(GATEWAY_PRINCIPAL, welcome, "sse", NOW)
     done = Done(act, memory)
     assert act.principal.key_id == "sys_gateway"
     assert done.names == ["agent_disconnected"]
@@ -130,14 +133,14 @@ def test_whoever_comes_learns_whether_it_is_stopped_s105(
 ) -> None:
     """S105."""
     switch = KillSwitch(kill_id="kill_1", scope=scope, target=target, state=state)
-    done = Done(inbox.arrive(WHO, WORKER, NOW, transport=None), memory_with(kill_switches=(switch,)))
+    done = Done(inbox.connect(WHO, WORKER, NOW, transport=None), memory_with(kill_switches=(switch,)))
     assert done.answer.stopped is stopped
 
 
 # --- instructions ---
 
 
-def instructed(memory: Memory, version: int) -> Memory:
+def instructed(memory: BatchState, version: int) -> BatchState:
     row = {"agent_type": "writer", "version": version, "text": "be brief", "note": "n", "created_ns": 1}
     memory.rows["instructions"] = {("writer", version): row}
     return memory
@@ -154,8 +157,8 @@ def test_instructions_it_has_not_acknowledged_are_put_in_once_s106(
     """S106: version 2 is in force."""
     memory = instructed(memory_with(instructions={"writer": 2}), 2)
     memory.agents[WORKER].instructions_version = acknowledged
-    act = inbox.arrive(WHO, WORKER, NOW, transport=transport, agent_type="writer", instructed=waiting)
-    assert act.wants.rows == {"instructions": {"writer"}}
+    act = inbox.connect(WHO, WORKER, NOW, transport=transport, agent_type="writer", instructed=waiting)
+    assert act.read_set.rows == {"instructions": {"writer"}}
     done = Done(act, memory)
     assert done.answer.instructions == 2
     assert ("instruction_sent" in done.names) is sent
@@ -172,7 +175,7 @@ def test_acknowledged_instructions_are_the_agents_version_and_never_an_older_one
     memory = memory_with()
     new, old = (delivery(n, "instruction", body={"version": v}, session_no=0, session_id=None, trace_id=None)
                 for n, v in ((10, 5), (11, 4)))  # fmt: skip
-    done = acked(memory, told(memory, new, old), "dlv_10-7", "dlv_11-7")
+    done = acked(memory, received(memory, new, old), "dlv_10-7", "dlv_11-7")
     assert memory.agents[WORKER].instructions_version == 5
     assert memory.agents[WORKER] in memory.changed
     assert done.names == ["message_read", "message_read"]
@@ -202,8 +205,8 @@ def test_an_acknowledgement_ends_the_delivery_and_is_told_by_kind_s103(
     """S103."""
     memory = memory_with()
     one = delivery(10, kind, body=body, message_id="msg_1", message_type="text")
-    done = acked(memory, told(memory, one), "dlv_10-7")
-    assert done.answer == inbox.Acked(acked=["dlv_10-7"], unknown=[])
+    done = acked(memory, received(memory, one), "dlv_10-7")
+    assert done.answer == inbox.AckResult(acked=["dlv_10-7"], unknown=[])
     [write] = done.written("deliveries")
     assert write.values == {"state": "acked", "acked_ns": NOW}
     assert write.where == {"tenant_id": TENANT, "sequence_number": [10], "agent_no": 7}
@@ -217,7 +220,7 @@ def test_an_acknowledgement_ends_the_delivery_and_is_told_by_kind_s103(
 def test_acknowledging_twice_changes_nothing_more_s103() -> None:
     """S103: neither in one request, nor in the next of the same batch."""
     memory = memory_with()
-    facts = told(memory, delivery(10))
+    facts = received(memory, delivery(10))
     first = acked(memory, facts, "dlv_10-7", "dlv_10-7")
     assert (first.answer.acked, len(first.events)) == (["dlv_10-7"], 1)
     again = acked(memory, facts, "dlv_10-7")
@@ -231,21 +234,21 @@ STRANGE = ["dlv_11-7", "dlv_10-8", "dlv_10", "dlv_0-7", "10-7", "", "dlv_10-7\n"
 def test_what_is_not_its_own_is_reported_and_spoils_nothing_s103() -> None:
     """S103: unknown, foreign, malformed and withdrawn ids beside a good one."""
     memory = memory_with()
-    facts = told(memory, delivery(10), delivery(10, agent_no=8)) | told(
+    facts = received(memory, delivery(10), delivery(10, agent_no=8)) | received(
         memory, delivery(12, "inject"), state="withdrawn"
     )
     done = acked(memory, facts, *STRANGE, "dlv_12-7", "dlv_10-7")
-    assert done.answer == inbox.Acked(acked=["dlv_10-7"], unknown=[*STRANGE, "dlv_12-7"])
+    assert done.answer == inbox.AckResult(acked=["dlv_10-7"], unknown=[*STRANGE, "dlv_12-7"])
     assert len(done.written("deliveries")) == 1
 
 
 def test_many_are_one_act_s103() -> None:
     """S103."""
     memory = memory_with()
-    facts = told(memory, *(delivery(number) for number in range(1, 501)))
-    ids = [inbox.delivery_id(key) for key in facts]
+    facts = received(memory, *(delivery(number) for number in range(1, 501)))
+    ids = [delivery_id(key) for key in facts]
     act = inbox.ack(WHO, WORKER, ids, facts, NOW)
-    assert act.wants.rows["deliveries"] == set(range(1, 501))
+    assert act.read_set.rows["deliveries"] == set(range(1, 501))
     done = Done(act, memory)
     assert done.answer.acked == ids and len(done.events) == 500
 
@@ -260,8 +263,8 @@ def test_an_acknowledged_pause_is_so_in_its_intervention_once_s104() -> None:
     """S104."""
     memory = memory_with()
     memory.rows["interventions"] = {"int_1": {"sequence_number": 9, "acknowledged_ns": None}}
-    facts = told(memory, *(delivery(n, "hold", body={"intervention_id": "int_1"}) for n in (10, 11)))
-    assert inbox.ack(WHO, WORKER, [], facts, NOW).wants.rows["interventions"] == {"int_1"}
+    facts = received(memory, *(delivery(n, "hold", body={"intervention_id": "int_1"}) for n in (10, 11)))
+    assert inbox.ack(WHO, WORKER, [], facts, NOW).read_set.rows["interventions"] == {"int_1"}
     done = acked(memory, facts, "dlv_10-7", "dlv_11-7")
     [write] = done.written("interventions")
     assert write.values == {"acknowledged_ns": NOW, "proven": 0}
@@ -274,7 +277,7 @@ def test_a_decision_that_reached_its_agent_is_being_executed_s104(before: str, a
     """S104."""
     memory = memory_with()
     memory.rows["decisions"] = {"dec_1": {"state": before, "updated_ns": 0}}
-    facts = told(memory, delivery(10, "decision", body={"decision_id": "dec_1"}))
+    facts = received(memory, delivery(10, "decision", body={"decision_id": "dec_1"}))
     done = acked(memory, facts, "dlv_10-7")
     assert memory.rows["decisions"]["dec_1"]["state"] == after
     assert len(done.written("decisions")) == (before != after)
@@ -286,10 +289,10 @@ def test_a_decision_that_reached_its_agent_is_being_executed_s104(before: str, a
 def test_a_prompt_is_marked_as_given_once_and_a_withdrawn_one_is_not_given_s102() -> None:
     """S102."""
     memory = memory_with()
-    told(memory, delivery(10, "inject"), delivery(11, "inject", given_ns=5))
-    told(memory, delivery(12, "inject"), state="withdrawn")
+    received(memory, delivery(10, "inject"), delivery(11, "inject", given_ns=5))
+    received(memory, delivery(12, "inject"), state="withdrawn")
     keys = [(10, 7), (11, 7), (12, 7), (13, 7)]
-    done = Done(inbox.take(HOUSE, keys, NOW), memory)
+    done = Done(inbox.mark_given(GATEWAY_PRINCIPAL, keys, NOW), memory)
     assert done.answer == [(10, 7), (11, 7)]
     [write] = done.written("deliveries")
     assert write.values == {"given_ns": NOW}
@@ -298,6 +301,6 @@ def test_a_prompt_is_marked_as_given_once_and_a_withdrawn_one_is_not_given_s102(
 
 
 @pytest.mark.parametrize("key", [(1, 1), (123, 45), (10**13 - 1, 10**13 - 1)])
-def test_an_id_names_its_delivery_s103(key: inbox.Key) -> None:
+def test_an_id_names_its_delivery_s103(key: DeliveryKey) -> None:
     """S103."""
-    assert inbox.key_of(inbox.delivery_id(key)) == key
+    assert inbox.key_of(delivery_id(key)) == key

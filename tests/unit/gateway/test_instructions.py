@@ -5,11 +5,18 @@ import json
 from typing import Any
 
 from observatory.features.instructions import commands as instructions
-from observatory.ledger.chain import Head
-from observatory.pipeline.event_writer import Scribe
-from observatory.pipeline.message_event import Service
-from observatory.pipeline.rows import Agent, Tenant
-from observatory.pipeline.state import Act, Changes, Memory, Principal, Rulebook, Verdict
+from observatory.ledger.chain import ChainHead
+from observatory.pipeline.event_writer import EventWriter
+from observatory.pipeline.message_event import ServiceInfo
+from observatory.pipeline.rows import AgentRow, TenantRow
+from observatory.pipeline.state import (
+    BatchState,
+    Command,
+    Principal,
+    SubmissionResult,
+    TenantConfig,
+    TransactionChanges,
+)
 
 TENANT = "tnt_default"
 NOW = 1_800_000_000_000_000_000
@@ -21,24 +28,28 @@ class Scene:
 
     def __init__(self) -> None:
         agents = [
-            Agent(agent_no=1, entity_id="agt_1", agent_id="a1", agent_type="writer"),
-            Agent(agent_no=2, entity_id="agt_2", agent_id="a2", agent_type="writer", cluster_id="far"),
-            Agent(agent_no=3, entity_id="agt_3", agent_id="a3", agent_type="writer", evicted_ns=1),
-            Agent(
+            AgentRow(agent_no=1, entity_id="agt_1", agent_id="a1", agent_type="writer"),
+            AgentRow(agent_no=2, entity_id="agt_2", agent_id="a2", agent_type="writer", cluster_id="far"),
+            AgentRow(agent_no=3, entity_id="agt_3", agent_id="a3", agent_type="writer", evicted_ns=1),
+            AgentRow(
                 agent_no=4, entity_id="agt_4", agent_id="a4", agent_type="reader", capabilities='["writer"]'
             ),
         ]
         fleet = {agent.entity_id: agent for agent in agents}
-        self.memory = Memory(Tenant(tenant_id=TENANT, tenant_no=1), Head.genesis(), Rulebook(), agents=fleet)
-        self.changes = Changes()
+        self.memory = BatchState(
+            TenantRow(tenant_id=TENANT, tenant_no=1), ChainHead.genesis(), TenantConfig(), agents=fleet
+        )
+        self.changes = TransactionChanges()
 
-    def act(self, act: Act) -> Verdict:
-        return act.decide(Scribe(Service("observatory", "0", "test"), self.memory, self.changes, NOW))
+    def act(self, act: Command) -> SubmissionResult:
+        return act.decide(
+            EventWriter(ServiceInfo("observatory", "0", "test"), self.memory, self.changes, NOW)
+        )
 
-    def issue(self, text: str, agent_type: str = "writer") -> Verdict:
+    def issue(self, text: str, agent_type: str = "writer") -> SubmissionResult:
         return self.act(instructions.issue(ADMIN, agent_type, text, "why", (), NOW))
 
-    def roll_back(self, version: int) -> Verdict:
+    def roll_back(self, version: int) -> SubmissionResult:
         return self.act(instructions.roll_back(ADMIN, "writer", version, (), NOW))
 
     @property
@@ -53,7 +64,7 @@ def test_each_issue_is_a_new_version_and_a_roll_back_too_s168() -> None:
     verdict = scene.roll_back(1)
     assert (verdict.code, verdict.answer["version"], verdict.answer["text"]) == (201, 3, "be kind")
     assert (scene.roll_back(3).code, scene.roll_back(9).code) == (409, 404)
-    assert scene.memory.rulebook.instructions == {"writer": 3}
+    assert scene.memory.tenant_config.instructions == {"writer": 3}
     assert scene.memory.tenant.rulebook_version == 3
     assert [write.values["version"] for write in scene.changes.writes] == [1, 2, 3]
     assert scene.issue("read", "reader").answer["version"] == 1
@@ -87,6 +98,6 @@ def test_every_agent_of_the_class_is_told_whatever_its_cluster_s169() -> None:
 
 def test_the_act_asks_for_every_agent_of_the_class() -> None:
     act = instructions.roll_back(ADMIN, "writer", 1, ("agt_1", "agt_9"), NOW)
-    assert act.wants.agents == {"agt_1", "agt_9"}
-    assert act.wants.addresses == {"type:writer"}
-    assert act.wants.rows == {"instructions": {"writer"}}
+    assert act.read_set.agents == {"agt_1", "agt_9"}
+    assert act.read_set.addresses == {"type:writer"}
+    assert act.read_set.rows == {"instructions": {"writer"}}

@@ -14,15 +14,15 @@ from observatory.pipeline.interceptor import (
     INPUT_NOT_JSON,
     NO_PARENT,
     Intercepted,
-    Limits,
+    MessageLimits,
     NotJson,
+    SchemaViolation,
     TooLarge,
-    Violation,
     intercept,
 )
 from observatory.protocol.decision_log import DecisionLog
+from observatory.protocol.decoders import patterns_of, strict_decoder
 from observatory.protocol.message import Message
-from observatory.protocol.sealed import patterns_of, strict_decoder
 from tests.samples import MESSAGE_TYPES, decision_log, envelope, full_decision_log
 
 UPPER = "0F8FAD5B-D9CB-469F-A165-70867728950E"
@@ -39,7 +39,7 @@ def _passed(value: Any) -> Message:
 
 
 def _paths(outcome: Intercepted) -> list[str]:
-    assert isinstance(outcome, Violation), outcome
+    assert isinstance(outcome, SchemaViolation), outcome
     return [fault.path for fault in outcome.faults]
 
 
@@ -197,15 +197,15 @@ def test_invalid_utf_8_in_an_unknown_field_is_no_json() -> None:
 
 def test_a_body_beyond_the_limit_is_too_large_and_one_at_the_limit_is_not() -> None:
     raw = _sent(decision_log())
-    assert intercept(raw, Limits(message_bytes=len(raw) - 1)) == TooLarge(len(raw) - 1)
-    assert isinstance(intercept(raw, Limits(message_bytes=len(raw))), Message)
+    assert intercept(raw, MessageLimits(message_bytes=len(raw) - 1)) == TooLarge(len(raw) - 1)
+    assert isinstance(intercept(raw, MessageLimits(message_bytes=len(raw))), Message)
     assert isinstance(intercept(b" " * (1_048_576 + 1)), TooLarge)
 
 
 def test_a_violation_keeps_the_hash_and_the_names_that_are_valid() -> None:
     raw = _sent(decision_log(action={"status": "done"}))
     outcome = intercept(raw)
-    assert isinstance(outcome, Violation)
+    assert isinstance(outcome, SchemaViolation)
     assert outcome.raw_payload_hash == f"sha256:{hashlib.sha256(raw).hexdigest()}"
     assert (outcome.agent_id, outcome.capability_version) == ("researcher-alpha-9", "v2.1.0-stable")
     assert outcome.violation_reason == "action.status: must be one of failure, pending, skipped, success"
@@ -224,7 +224,7 @@ def test_a_name_that_breaks_its_own_rule_is_not_repeated(
     identity: Any, expected: tuple[object, object]
 ) -> None:
     outcome = intercept(_sent(decision_log(identity=identity)))
-    assert isinstance(outcome, Violation)
+    assert isinstance(outcome, SchemaViolation)
     assert (outcome.agent_id, outcome.capability_version) == expected
 
 
@@ -232,7 +232,7 @@ def test_of_a_doubled_name_none_is_believed() -> None:
     raw = _sent(decision_log()).replace(b'"agent_id":', b'"agent_id": "other", "agent_id":')
     outcome = intercept(raw)
     assert _paths(outcome) == ["identity"]
-    assert isinstance(outcome, Violation)
+    assert isinstance(outcome, SchemaViolation)
     assert outcome.agent_id is None
 
 
@@ -245,7 +245,7 @@ def test_a_key_doubled_at_any_level_never_passes(key: str, spelling: str) -> Non
     raw = _sent(full_decision_log()).decode()
     doubled = raw.replace(f'"{key}":', f'"{twin}": null, "{key}":', 1)
     assert doubled != raw
-    assert isinstance(intercept(doubled.encode()), Violation)
+    assert isinstance(intercept(doubled.encode()), SchemaViolation)
 
 
 @given(st.binary(max_size=200))
@@ -268,13 +268,13 @@ JSON = st.recursive(
 @given(JSON)
 def test_any_json_gets_an_answer(value: Any) -> None:
     outcome = intercept(json.dumps(value).encode())
-    assert isinstance(outcome, Violation)
+    assert isinstance(outcome, SchemaViolation)
     assert outcome.faults
 
 
 @pytest.mark.parametrize("raw", [b"[" * 1_000_000, b'{"a":' * 200_000, b"[" * 500_000 + b"]" * 500_000])
 def test_a_million_levels_do_not_exhaust_the_stack(raw: bytes) -> None:
-    assert isinstance(intercept(raw), Violation | NotJson)
+    assert isinstance(intercept(raw), SchemaViolation | NotJson)
 
 
 @pytest.mark.parametrize("path", patterns_of(DecisionLog))
@@ -298,6 +298,6 @@ def test_the_fast_path_judges_text_as_the_decoder_with_patterns_does(text: str) 
         try:
             strict.decode(_sent(log))
         except msgspec.DecodeError:
-            assert isinstance(intercept(_sent(log)), Violation)
+            assert isinstance(intercept(_sent(log)), SchemaViolation)
         else:
             assert isinstance(intercept(_sent(log)), Message)

@@ -6,33 +6,34 @@ from typing import Any
 import pytest
 
 from observatory.features.kill_switch import commands as kill_switch
-from observatory.ledger.chain import Head
-from observatory.pipeline.event_writer import Scribe
+from observatory.ledger.chain import ChainHead
+from observatory.pipeline.event_writer import EventWriter
 from observatory.pipeline.interceptor import intercept
-from observatory.pipeline.message_event import Service
-from observatory.pipeline.pipeline import Batch
-from observatory.pipeline.rows import Agent, Tenant
+from observatory.pipeline.message_event import ServiceInfo
+from observatory.pipeline.pipeline import PipelineBatch
+from observatory.pipeline.rows import AgentRow, TenantRow
 from observatory.pipeline.state import (
-    Act,
-    Arrival,
-    Changes,
-    Memory,
+    BatchState,
+    Command,
+    IncomingMessage,
     Principal,
-    Rulebook,
+    ReadSet,
     Submission,
-    Verdict,
-    Wants,
+    SubmissionResult,
+    TenantConfig,
+    TransactionChanges,
 )
 from observatory.protocol.credentials import digest
 from observatory.protocol.message import Message
-from observatory.protocol.rulebook import KillScope
+from observatory.protocol.tenant_config import KillScope
+from observatory.stages import WRITE_PATH
 from tests.samples import decision_log, envelope
 
 TENANT = "tnt_default"
 NOW = 1_800_000_000_000_000_000
 SECOND = 1_000_000_000
 ADMIN = Principal(tenant_id=TENANT, role="admin", key_id="sys_test", user_id="usr_1")
-SERVICE = Service("observatory", "0", "test")
+SERVICE = ServiceInfo("observatory", "0", "test")
 FLEET = (("a1", "writer", "north"), ("a2", "writer", "south"), ("a3", "reader", "north"))
 ONE, TWO, NEXT = digest("one"), digest("two"), digest("next")
 
@@ -42,27 +43,27 @@ class Scene:
 
     def __init__(self) -> None:
         agents = {
-            f"agt_{name}": Agent(
+            f"agt_{name}": AgentRow(
                 agent_no=number, entity_id=f"agt_{name}", agent_id=name, agent_type=kind, cluster_id=cluster
             )
             for number, (name, kind, cluster) in enumerate(FLEET, 1)
         }
-        tenant = Tenant(tenant_id=TENANT, tenant_no=1, agents=3)
-        self.memory = Memory(tenant, Head.genesis(), Rulebook(), agents=agents)
-        self.changes = Changes()
+        tenant = TenantRow(tenant_id=TENANT, tenant_no=1, agents=3)
+        self.memory = BatchState(tenant, ChainHead.genesis(), TenantConfig(), agents=agents)
+        self.changes = TransactionChanges()
         self.now = NOW
 
-    def act(self, act: Act) -> Verdict:
-        scribe = Scribe(SERVICE, self.memory, self.changes, self.now)
-        verdict = act.decide(scribe)
+    def act(self, act: Command) -> SubmissionResult:
+        event_writer = EventWriter(SERVICE, self.memory, self.changes, self.now)
+        verdict = act.decide(event_writer)
         for event in verdict.events:
-            scribe.append(event)
+            event_writer.append(event)
         return verdict
 
-    def arm(self, scope: KillScope = "global", target: str = "", kill_id: str = "kil_1") -> Verdict:
+    def arm(self, scope: KillScope = "global", target: str = "", kill_id: str = "kil_1") -> SubmissionResult:
         return self.act(kill_switch.arm(ADMIN, kill_id, scope, target, "drill", ONE, self.now))
 
-    def confirm(self, token: bytes, following: bytes = TWO, kill_id: str = "kil_1") -> Verdict:
+    def confirm(self, token: bytes, following: bytes = TWO, kill_id: str = "kil_1") -> SubmissionResult:
         return self.act(kill_switch.confirm(ADMIN, kill_id, token, following, (), self.now))
 
     def engage(self, scope: KillScope = "global", target: str = "", kill_id: str = "kil_1") -> None:
@@ -70,19 +71,19 @@ class Scene:
         assert self.confirm(ONE, kill_id=kill_id).code == 202
         assert self.confirm(TWO, kill_id=kill_id).answer["state"] == "engaged"
 
-    def release(self, kill_id: str = "kil_1") -> Verdict:
+    def release(self, kill_id: str = "kil_1") -> SubmissionResult:
         return self.act(kill_switch.release(ADMIN, kill_id, "drill over", 7, (), self.now))
 
     @property
     def states(self) -> dict[str, str]:
-        return {one.kill_id: one.state for one in self.memory.rulebook.kill_switches}
+        return {one.kill_id: one.state for one in self.memory.tenant_config.kill_switches}
 
     @property
     def events(self) -> list[dict[str, Any]]:
         return [json.loads(row.record) for row in self.changes.audit]
 
     @property
-    def told(self) -> list[tuple[int, str]]:
+    def received(self) -> list[tuple[int, str]]:
         return [(row.agent_no, row.kind) for row in self.changes.deliveries]
 
 
@@ -97,11 +98,11 @@ def test_two_confirmations_in_order_engage_and_nothing_less_s160() -> None:
     assert (second.code, second.answer["state"]) == (200, "engaged")
     assert scene.states == {"kil_1": "engaged"}
     assert scene.memory.tenant.rulebook_version == version + 1
-    told = [
+    received = [
         (event["body"]["event_type"], event["body"]["stage"], event["severity_text"])
         for event in scene.events
     ]
-    assert told == [
+    assert received == [
         ("kill_switch_requested", "armed", "WARN"),
         ("kill_switch_requested", "confirmed", "WARN"),
         ("kill_switch_engaged", "engaged", "FATAL"),
@@ -171,13 +172,13 @@ def test_every_agent_in_scope_is_told_to_stop_and_to_start_s165(
     """S165, S164."""
     scene = Scene()
     scene.engage(scope, target)
-    assert scene.told == [(number, "stop") for number in numbers]
+    assert scene.received == [(number, "stop") for number in numbers]
     body = json.loads(scene.changes.deliveries[0].body or "") if numbers else None
     if body is not None:
         assert body == {"kill_id": "kil_1", "scope": scope, "target": target, "reason": "drill"}
     scene.changes.deliveries.clear()
     assert (scene.release().code, scene.states) == (202, {"kil_1": "releasing"})
-    assert scene.told == [(number, "start") for number in numbers]
+    assert scene.received == [(number, "start") for number in numbers]
 
 
 def test_who_is_stopped_by_another_switch_is_not_told_to_start_s165() -> None:
@@ -188,7 +189,7 @@ def test_who_is_stopped_by_another_switch_is_not_told_to_start_s165() -> None:
     assert scene.states == {"kil_1": "engaged", "kil_2": "engaged"}
     scene.changes.deliveries.clear()
     scene.release("kil_1")
-    assert scene.told == [(3, "start")]
+    assert scene.received == [(3, "start")]
     assert scene.states == {"kil_1": "releasing", "kil_2": "engaged"}
 
 
@@ -199,9 +200,9 @@ def test_a_release_is_told_of_stage_by_stage_s166() -> None:
     assert scene.act(kill_switch.finish(ADMIN, "kil_1", 0, NOW)).code == 409
     scene.release()
     assert scene.release().code == 409
-    assert scene.act(kill_switch.staged(ADMIN, "kil_1", 5, 2, NOW)).code == 200
+    assert scene.act(kill_switch.record_stage(ADMIN, "kil_1", 5, 2, NOW)).code == 200
     assert scene.act(kill_switch.finish(ADMIN, "kil_1", 0, NOW)).code == 200
-    assert scene.act(kill_switch.staged(ADMIN, "kil_1", 1, 0, NOW)).code == 409
+    assert scene.act(kill_switch.record_stage(ADMIN, "kil_1", 1, 0, NOW)).code == 409
     assert scene.states == {}
     bodies = [
         event["body"] for event in scene.events if event["body"]["event_type"] == "kill_switch_released"
@@ -232,31 +233,31 @@ class Held:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
 
-    def load(self, tenant_id: str, wants: Wants, known: Memory | None) -> Memory:
+    def load(self, tenant_id: str, read_set: ReadSet, known: BatchState | None) -> BatchState:
         return self.scene.memory
 
-    def look_more(self, memory: Memory, wants: Wants) -> None:
+    def read_more(self, memory: BatchState, read_set: ReadSet) -> None:
         return None
 
-    def save(self, memory: Memory, changes: Changes) -> None:
+    def save(self, memory: BatchState, changes: TransactionChanges) -> None:
         return None
 
 
-def arrival(body: dict[str, Any]) -> Arrival:
+def arrival(body: dict[str, Any]) -> IncomingMessage:
     message = intercept(json.dumps(body).encode())
     assert isinstance(message, Message)
-    return Arrival(message, ADMIN, NOW, 100)
+    return IncomingMessage(message, ADMIN, NOW, 100)
 
 
 def states(scene: Scene, *items: Submission) -> list[str]:
-    verdicts, _ = Batch(SERVICE, TENANT, items, NOW).run(Held(scene), None)
+    verdicts, _ = PipelineBatch(WRITE_PATH, SERVICE, TENANT, items, NOW).run(Held(scene), None)
     return [
         verdict.answer.state if hasattr(verdict.answer, "state") else verdict.answer["state"]
         for verdict in verdicts
     ]
 
 
-def log(agent: str, kind: str, cluster: str, session: str = "s") -> Arrival:
+def log(agent: str, kind: str, cluster: str, session: str = "s") -> IncomingMessage:
     identity = {"agent_id": f"agt_{agent}", "agent_type": kind}
     body = decision_log(meta={"cluster_id": cluster, "session_id": session}, identity=identity)
     body["meta"]["parent_step_id"] = None
@@ -318,7 +319,9 @@ def test_essential_traffic_passes_s163(kind: str) -> None:
     scene.engage()
     sender = {"entity_id": "agt_a1", "entity_type": "agent", "hub_address": None}
     scene.memory.rows["decisions"] = {}
-    verdicts, _ = Batch(SERVICE, TENANT, [arrival(envelope(kind, sender=sender))], NOW).run(Held(scene), None)
+    verdicts, _ = PipelineBatch(
+        WRITE_PATH, SERVICE, TENANT, [arrival(envelope(kind, sender=sender))], NOW
+    ).run(Held(scene), None)
     assert getattr(verdicts[0].answer, "state", None) != "held"
     text = arrival(envelope("text", sender=sender))
     assert states(scene, text) == ["held"]

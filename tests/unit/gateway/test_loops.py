@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from observatory.features.loops import tokenizer as wording
-from observatory.features.loops.call_fingerprint import Step, prints, step_of
-from observatory.features.loops.detector import WINDOW, Verdict, Watch
-from observatory.protocol.rulebook import LoopOverride, LoopSettings
+from observatory.features.loops.call_fingerprint import StepFingerprint, fingerprint, fingerprint_of
+from observatory.features.loops.second_detector import WINDOW, LoopVerdict, LoopWatch
+from observatory.protocol.tenant_config import LoopOverride, LoopSettings
 from tests.samples import decision_log
 
 RULES = LoopSettings()
@@ -26,13 +26,13 @@ def step(
     intent: str | None = "Fetch the rates",
     reasoning: list[str] | None = None,
     facts: list[str] | None = None,
-) -> Step:
+) -> StepFingerprint:
     asked = given_ if isinstance(given_, str) else json.dumps(given_ if given_ is not None else {"page": 1})
-    return prints(intent, reasoning, tool, asked if tool else None, output, status, facts)
+    return fingerprint(intent, reasoning, tool, asked if tool else None, output, status, facts)
 
 
-def run(steps: list[Step], rules: LoopSettings = RULES) -> list[tuple[int, Verdict]]:
-    watch = Watch()
+def run(steps: list[StepFingerprint], rules: LoopSettings = RULES) -> list[tuple[int, LoopVerdict]]:
+    watch = LoopWatch()
     said = [(number, watch.push(number, one, rules)) for number, one in enumerate(steps)]
     return [(number, verdict) for number, verdict in said if verdict is not None]
 
@@ -84,24 +84,26 @@ def test_s190_another_tool_or_outcome_is_another_fingerprint() -> None:
 
 
 def test_s191_words_count_not_their_order_or_endings() -> None:
-    one = wording.read("searching for the invoices of March").words
-    assert wording.likeness(one, wording.read("search March invoice").words) == 1.0
-    assert wording.likeness(one, wording.read("deploy the new gateway").words) == 0.0
+    one = wording.tokenize("searching for the invoices of March").words
+    assert wording.likeness(one, wording.tokenize("search March invoice").words) == 1.0
+    assert wording.likeness(one, wording.tokenize("deploy the new gateway").words) == 0.0
 
 
 @settings(deadline=None)
 @given(st.text(max_size=400), st.text(max_size=400), st.sampled_from(["success", "failure", "pending"]))
 def test_s191_any_text_can_be_read_and_reads_the_same_twice(intent: str, given_: str, status: str) -> None:
-    first = prints(intent, [given_], "tool", given_, intent, status, [intent])
-    wording.forget()
-    assert prints(intent, [given_], "tool", given_, intent, status, [intent]) == first
+    first = fingerprint(intent, [given_], "tool", given_, intent, status, [intent])
+    wording.clear_cache()
+    assert fingerprint(intent, [given_], "tool", given_, intent, status, [intent]) == first
 
 
 def test_s191_of_a_huge_payload_only_a_part_is_read() -> None:
     """What lies beyond the first words of an intent or a reasoning chain changes nothing."""
     filler = "word " * 20_000
-    one = prints(filler, [filler] * 100, "t", json.dumps({"x": filler}), filler, "success", [filler] * 100)
-    other = prints(
+    one = fingerprint(
+        filler, [filler] * 100, "t", json.dumps({"x": filler}), filler, "success", [filler] * 100
+    )
+    other = fingerprint(
         filler + "a", [filler] * 200, "t", json.dumps({"x": filler}), filler, "success", [filler] * 200
     )
     assert one == other
@@ -158,12 +160,12 @@ def test_s192_the_verdict_holds_no_text_of_the_steps() -> None:
     ],
     ids=["many files", "pagination", "figures that rise", "figures that fall", "new facts"],
 )
-def test_s193_progress_argues_against_a_loop(steps: list[Step]) -> None:
+def test_s193_progress_argues_against_a_loop(steps: list[StepFingerprint]) -> None:
     assert run(steps) == []
 
 
 def test_s193_a_new_child_is_progress() -> None:
-    watch = Watch()
+    watch = LoopWatch()
     same = step("delegate", {"task": "read"}, "accepted", "success")
     assert all(watch.push(number, same, RULES, child=True) is None for number in range(12))
 
@@ -208,7 +210,7 @@ def test_s195_an_agent_and_a_type_of_agents_may_have_rules_of_their_own() -> Non
 
 
 def test_s195_switching_the_detector_off_ends_what_it_found() -> None:
-    watch = Watch()
+    watch = LoopWatch()
     for number in range(6):
         watch.push(number, step(), RULES)
     ended = watch.push(7, step(), LoopSettings(on=False))
@@ -222,7 +224,7 @@ def test_s196_a_new_watch_over_the_last_steps_stands_where_the_old_one_does(lett
         step(f"tool_{one}", {"n": number if one in "xyz" else 0}, f"{one} failed")
         for number, one in enumerate(letters)
     ]
-    old, new = Watch(), Watch()
+    old, new = LoopWatch(), LoopWatch()
     for number, one in enumerate(steps):
         old.push(number, one, RULES)
     for number, one in list(enumerate(steps))[-3 * WINDOW :]:
@@ -236,5 +238,5 @@ def test_a_log_without_cognition_or_content_is_a_step_all_the_same_or_none() -> 
     from observatory.protocol.decision_log import DecisionLog
 
     log = msgspec.convert(decision_log(), DecisionLog)
-    assert step_of(log, None) is not None
-    assert step_of(None, None) is None
+    assert fingerprint_of(log, None) is not None
+    assert fingerprint_of(None, None) is None

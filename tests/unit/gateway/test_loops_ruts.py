@@ -9,26 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.features.loops.call_fingerprint import Step, prints
-from observatory.features.loops.detector import WINDOW, Verdict, Watch
-from observatory.protocol.rulebook import LoopSettings
+from observatory.features.loops.call_fingerprint import StepFingerprint, fingerprint
+from observatory.features.loops.second_detector import WINDOW, LoopVerdict, LoopWatch
+from observatory.protocol.tenant_config import LoopSettings
 
 RULES = LoopSettings()
 
 
 def call(
     tool: str, given_: Any, output: str, status: str = "success", intent: str = "Get on with it"
-) -> Step:
+) -> StepFingerprint:
     asked = given_ if isinstance(given_, str) else json.dumps(given_)
-    return prints(intent, None, tool, asked, output, status, None)
+    return fingerprint(intent, None, tool, asked, output, status, None)
 
 
-def thought(text: str) -> Step:
-    return prints(text, None, None, None, None, "success", None)
+def thought(text: str) -> StepFingerprint:
+    return fingerprint(text, None, None, None, None, "success", None)
 
 
-def run(steps: list[Step], rules: LoopSettings = RULES) -> list[Verdict]:
-    watch = Watch()
+def run(steps: list[StepFingerprint], rules: LoopSettings = RULES) -> list[LoopVerdict]:
+    watch = LoopWatch()
     said = [watch.push(number, one, rules) for number, one in enumerate(steps)]
     return [verdict for verdict in said if verdict is not None]
 
@@ -109,14 +109,18 @@ WORK = {
 
 
 @pytest.mark.parametrize("steps", RUTS.values(), ids=RUTS.keys())
-def test_s192_whoever_varies_what_it_asks_and_gets_the_same_is_in_a_loop(steps: list[Step]) -> None:
+def test_s192_whoever_varies_what_it_asks_and_gets_the_same_is_in_a_loop(
+    steps: list[StepFingerprint],
+) -> None:
     said = run(steps)
     assert [verdict.kind for verdict in said] == ["detected"]
     assert said[0].occurrences >= 3
 
 
 @pytest.mark.parametrize("steps", WORK.values(), ids=WORK.keys())
-def test_s193_another_item_each_time_is_work_even_if_every_end_is_the_same(steps: list[Step]) -> None:
+def test_s193_another_item_each_time_is_work_even_if_every_end_is_the_same(
+    steps: list[StepFingerprint],
+) -> None:
     assert run(steps) == []
 
 
@@ -159,7 +163,7 @@ def test_s196_a_new_watch_over_the_last_steps_sees_the_same_rut(letters: list[st
         else:
             given_ = {"job": "merge", "queue": one, "gb": number % 7}
             steps.append(call("submit", given_, "queue is closed", "failure"))
-    old, new = Watch(), Watch()
+    old, new = LoopWatch(), LoopWatch()
     for number, step in enumerate(steps):
         old.push(number, step, RULES)
     for number, step in list(enumerate(steps))[-3 * WINDOW :]:

@@ -9,10 +9,16 @@ import msgspec
 import pytest
 
 from observatory.features.hooks import mapping
-from observatory.features.hooks.expressions import BadExpression, TooDear, Unfit, compiled, search
-from observatory.features.hooks.mapping import Ignored, Mapped
+from observatory.features.hooks.expressions import (
+    BadExpression,
+    EvaluationFailed,
+    TooExpensive,
+    compiled,
+    search,
+)
+from observatory.features.hooks.mapping import IgnoredCall, MappedMessage
 from observatory.features.hooks.types_mapping import HookMapping
-from observatory.protocol.answers import Fault
+from observatory.protocol.responses import Fault
 
 BODY = {"action": "opened", "number": 7, "repo": {"name": "atlas"}, "labels": [{"name": "bug"}], "zero": 0}
 FULL = {
@@ -34,15 +40,17 @@ def test_a_body_becomes_intent_target_payload_session_and_id_s524() -> None:
     """S524: every member; a text as it stands or found; the whole body where no payload is named."""
     full = read(FULL)
     assert mapping.check(full) == []
-    assert mapping.apply(full, BODY, "github") == Mapped(
+    assert mapping.apply(full, BODY, "github") == MappedMessage(
         "review opened", "cluster", "atlas", {"pull_request": 7, "labels": ["bug"]}, "7", "atlas-7"
     )
-    assert mapping.apply(full, BODY | {"action": "closed"}, "github") == Ignored()
-    assert mapping.apply(read(LEAST), BODY, "github") == Mapped("look", "agent", "watcher", BODY, None, None)
-    assert mapping.apply(read(LEAST | {"payload": "number"}), BODY, "github") == Mapped(
+    assert mapping.apply(full, BODY | {"action": "closed"}, "github") == IgnoredCall()
+    assert mapping.apply(read(LEAST), BODY, "github") == MappedMessage(
+        "look", "agent", "watcher", BODY, None, None
+    )
+    assert mapping.apply(read(LEAST | {"payload": "number"}), BODY, "github") == MappedMessage(
         "look", "agent", "watcher", {"value": 7}, None, None
     )
-    assert isinstance(mapping.apply(read(LEAST | {"when": "zero"}), BODY, "slack"), Mapped), (
+    assert isinstance(mapping.apply(read(LEAST | {"when": "zero"}), BODY, "slack"), MappedMessage), (
         "0 is no falsehood"
     )
 
@@ -51,7 +59,7 @@ def test_a_body_becomes_intent_target_payload_session_and_id_s524() -> None:
 def test_senders_that_name_deliveries_in_the_body_are_known_s526(scheme: str, found: str | None) -> None:
     """S526: where the scheme names none, as its senders do."""
     made = mapping.apply(read(LEAST), {"id": "evt_1", "event_id": "Ev1"}, scheme)
-    assert isinstance(made, Mapped) and made.delivery_id == found
+    assert isinstance(made, MappedMessage) and made.delivery_id == found
 
 
 @pytest.mark.parametrize(
@@ -127,7 +135,7 @@ def test_an_expression_that_would_not_end_ends_s524(text: str) -> None:
     compiled(text)
     began = time.process_time()
     for _ in range(2):
-        with pytest.raises(TooDear):
+        with pytest.raises(TooExpensive):
             search(text, BIG)
     assert time.process_time() - began < 2.0
 
@@ -153,5 +161,5 @@ def test_honest_work_over_a_large_body_is_done_s524(text: str, found: Any) -> No
 def test_a_fault_of_the_expression_is_told_apart_s524() -> None:
     with pytest.raises(BadExpression, match="character 3"):
         compiled("a[")
-    with pytest.raises(Unfit):
+    with pytest.raises(EvaluationFailed):
         search("abs(text)", BIG)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.ledger.chain import GENESIS_HASH, Head
+from observatory.ledger.chain import GENESIS_HASH, ChainHead
 from observatory.pipeline.interceptor import intercept
-from observatory.pipeline.message_context import Passage
-from observatory.pipeline.placement import place, want
-from observatory.pipeline.rows import Agent, Step, Tenant
-from observatory.pipeline.state import Memory, Principal, Rulebook, Verdict, Wants
+from observatory.pipeline.message_context import MessageContext
+from observatory.pipeline.placement import add_message_reads, place_message
+from observatory.pipeline.rows import AgentRow, StepRow, TenantRow
+from observatory.pipeline.state import BatchState, Principal, ReadSet, SubmissionResult, TenantConfig
 from observatory.protocol.message import Message
 from observatory.protocol.otel import uuid_of_trace
 from observatory.protocol.steps import step_name
@@ -30,36 +30,36 @@ def message_of(sent: dict[str, Any]) -> Message:
     return found
 
 
-def empty_memory() -> Memory:
-    return Memory(Tenant(tenant_id=TENANT, tenant_no=1), Head(0, GENESIS_HASH), Rulebook())
+def empty_memory() -> BatchState:
+    return BatchState(TenantRow(tenant_id=TENANT, tenant_no=1), ChainHead(0, GENESIS_HASH), TenantConfig())
 
 
-def passage_of(sent: dict[str, Any]) -> Passage:
-    agent = Agent(agent_no=1, entity_id="agt_1", agent_id="a")
-    return Passage(message_of(sent), WHO, 0, agent=agent)
+def passage_of(sent: dict[str, Any]) -> MessageContext:
+    agent = AgentRow(agent_no=1, entity_id="agt_1", agent_id="a")
+    return MessageContext(message_of(sent), WHO, 0, agent=agent)
 
 
-def placed(sent: dict[str, Any], memory: Memory) -> Passage:
+def placed(sent: dict[str, Any], memory: BatchState) -> MessageContext:
     """Through the stage and remembered, as the pipeline does it."""
-    passage = passage_of(sent)
-    assert place(passage, memory, 0) is None
-    assert passage.session is not None and passage.member is not None
-    memory.steps[passage.name] = Step(
-        passage.name,
+    ctx = passage_of(sent)
+    assert place_message(ctx, memory, 0) is None
+    assert ctx.session is not None and ctx.member is not None
+    memory.steps[ctx.name] = StepRow(
+        ctx.name,
         len(memory.steps) + 1,
-        passage.message.digest,
-        passage.session.session_id,
-        passage.step_id,
+        ctx.message.digest,
+        ctx.session.session_id,
+        ctx.step_id,
         f"msg_{len(memory.steps)}",
         "forwarded",
         (),
     )
-    passage.member.last_step = passage.name
-    return passage
+    ctx.member.last_step = ctx.name
+    return ctx
 
 
-def answer_of(sent: dict[str, Any], memory: Memory) -> Verdict:
-    verdict = place(passage_of(sent), memory, 0)
+def answer_of(sent: dict[str, Any], memory: BatchState) -> SubmissionResult:
+    verdict = place_message(passage_of(sent), memory, 0)
     assert verdict is not None
     return verdict
 
@@ -83,20 +83,20 @@ def test_session_and_name_follow_from_what_is_declared_s10_s11(
     meta: dict[str, Any], session: str, name: str
 ) -> None:
     """S10, S11, S13."""
-    passage = placed(decision_log(meta={"parent_step_id": None} | meta), empty_memory())
-    assert passage.session is not None
-    assert (passage.session.session_id, passage.name) == (session, name)
+    ctx = placed(decision_log(meta={"parent_step_id": None} | meta), empty_memory())
+    assert ctx.session is not None
+    assert (ctx.session.session_id, ctx.name) == (session, name)
 
 
 def test_what_a_message_may_need_is_asked_for_before_it_is_placed_s11() -> None:
     """S11: the parent's row too, or its session could not be found."""
-    parent, wants = str(uuid.uuid4()), Wants()
+    parent, read_set = str(uuid.uuid4()), ReadSet()
     message = message_of(decision_log(meta={"trace_id": T, "parent_step_id": parent}))
-    want(message, TENANT, wants)
-    assert {T, parent} <= wants.steps and wants.sessions == {T}
-    wants = Wants()
-    want(message_of(decision_log(meta={"step_id": S})), TENANT, wants)
-    assert wants.steps == {S}
+    add_message_reads(message, TENANT, read_set)
+    assert {T, parent} <= read_set.steps and read_set.sessions == {T}
+    read_set = ReadSet()
+    add_message_reads(message_of(decision_log(meta={"step_id": S})), TENANT, read_set)
+    assert read_set.steps == {S}
 
 
 def test_a_child_without_step_id_joins_its_parents_session_s11() -> None:
@@ -126,9 +126,9 @@ def test_a_repeat_is_the_same_name_with_the_same_bytes_s21(kind: str) -> None:
     memory = empty_memory()
     meta = {} if kind == "trace" else {"step_id": S}
     sent = envelope("text") if kind == "envelope" else decision_log(meta={"trace_id": T} | meta)
-    passage = placed(sent, memory)
+    ctx = placed(sent, memory)
     verdict = answer_of(sent, memory)
-    assert (verdict.code, verdict.answer.message_id) == (202, memory.steps[passage.name].message_id)
+    assert (verdict.code, verdict.answer.message_id) == (202, memory.steps[ctx.name].message_id)
     assert verdict.events == []
     if kind == "trace":
         return
@@ -145,9 +145,9 @@ def test_an_envelope_belongs_to_its_declared_session_else_to_its_trace_s14() -> 
     """S14."""
     plain, declared = envelope("text"), envelope("text", metadata={"session_id": "room-1"})
     for sent, session in ((plain, str(uuid.UUID(plain["trace_id"]))), (declared, "room-1")):
-        passage = placed(sent, empty_memory())
-        assert passage.session is not None
-        assert (passage.session.session_id, passage.name) == (session, sent["message_id"])
+        ctx = placed(sent, empty_memory())
+        assert ctx.session is not None
+        assert (ctx.session.session_id, ctx.name) == (session, sent["message_id"])
 
 
 spelled = st.uuids().flatmap(lambda one: st.sampled_from((str(one), str(one).upper(), one.hex)))
@@ -173,7 +173,7 @@ def test_an_envelope_is_named_by_its_own_id() -> None:
 def test_a_batch_is_recalled_with_its_own_steps_and_no_older_ones() -> None:
     """What was read from the archive is read again: an act may have changed it since."""
     before = empty_memory()
-    old, new = (Step(name, 1, b"", "s", name, "msg_1", "held", ()) for name in ("old", "new"))
+    old, new = (StepRow(name, 1, b"", "s", name, "msg_1", "held", ()) for name in ("old", "new"))
     before.steps["old"], before.fresh["new"] = old, new
     assert before.step("old") is old and before.step("new") is new and before.step("none") is None
     known = before.settled(keeps_steps=True)

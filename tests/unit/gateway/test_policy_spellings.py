@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.features.policies import stage as policy
-from observatory.features.policies.matching import place_of
-from observatory.features.registry import stage as registry
-from observatory.ledger.chain import GENESIS_HASH, Head
+from observatory.ledger.chain import GENESIS_HASH, ChainHead
+from observatory.pipeline import agents as registry
+from observatory.pipeline import policy
 from observatory.pipeline.interceptor import intercept
-from observatory.pipeline.message_context import Passage
-from observatory.pipeline.rows import Session, Tenant
-from observatory.pipeline.state import Memory, Principal, Rulebook
+from observatory.pipeline.matching import place_of
+from observatory.pipeline.message_context import MessageContext
+from observatory.pipeline.rows import SessionRow, TenantRow
+from observatory.pipeline.state import BatchState, Principal, TenantConfig
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.look_alikes import LOOK_ALIKES
 from observatory.protocol.message import Message
-from observatory.protocol.rulebook import Match, PolicyRule
+from observatory.protocol.tenant_config import Match, PolicyRule
 from tests.samples import decision_log
 
 TENANT = "tnt_default"
@@ -103,7 +103,7 @@ def ruled(word: str, dice: random.Random) -> str:
     return head + dice.choice((colon, "：" if colon else "")) + (respelt(stem, dice) if stem else "") + star
 
 
-def book(drawn: list[tuple[Any, dict[str, list[str]], int]], respell: random.Random | None) -> Rulebook:
+def book(drawn: list[tuple[Any, dict[str, list[str]], int]], respell: random.Random | None) -> TenantConfig:
     """The rules, their words respelt too, sometimes."""
     made = []
     for number, (effect, match, chance) in enumerate(drawn):
@@ -112,15 +112,15 @@ def book(drawn: list[tuple[Any, dict[str, list[str]], int]], respell: random.Ran
             for side, said in match.items()
         }
         made.append(PolicyRule(rule_id=f"pol_{number}", position=1, effect=effect, match=Match(**lists)))
-    return Rulebook(policies=tuple(made))
+    return TenantConfig(policies=tuple(made))
 
 
-def memory_of(rulebook: Rulebook) -> Memory:
-    return Memory(Tenant(tenant_id=TENANT, tenant_no=1), Head(0, GENESIS_HASH), rulebook)
+def memory_of(tenant_config: TenantConfig) -> BatchState:
+    return BatchState(TenantRow(tenant_id=TENANT, tenant_no=1), ChainHead(0, GENESIS_HASH), tenant_config)
 
 
 def verdict(
-    memory: Memory,
+    memory: BatchState,
     sender: str,
     recipient: str | None,
     tool: str | None,
@@ -130,15 +130,15 @@ def verdict(
     """Through the stages that name the sender and judge the message."""
     said = {"tool": tool, "agent_type": kind, "cluster_id": cluster}
     sent = msgspec.structs.replace(BASE, sender_id=sender, recipient=recipient, **said)
-    session = Session(session_no=1, session_id="s", trace_id="0" * 31 + "1")
-    passage = Passage(sent, WHO, 0, session=session, entity_id=agent_entity_id(TENANT, sender))
-    registry.recognise(passage, memory, 0)
-    if policy.check(passage, memory, 0) is not None:
+    session = SessionRow(session_no=1, session_id="s", trace_id="0" * 31 + "1")
+    ctx = MessageContext(sent, WHO, 0, session=session, entity_id=agent_entity_id(TENANT, sender))
+    registry.find_or_create_agent(ctx, memory, 0)
+    if policy.check(ctx, memory, 0) is not None:
         return "deny"
-    return "hold" if passage.gates else "allow"
+    return "hold" if ctx.gates else "allow"
 
 
-def told(tool: str | None, dice: random.Random) -> str | None:
+def received(tool: str | None, dice: random.Random) -> str | None:
     return None if tool is None else respelt(tool, dice)
 
 
@@ -159,8 +159,8 @@ def test_the_verdict_does_not_change_with_the_spelling_s940(way: str, default: A
     @given(rules, parties, seeds)
     def holds(drawn: list[Any], who: Case, seed: int) -> None:
         sender, recipient, tool, kind, cluster = who
-        rulebook, dice = book(drawn, None), random.Random(seed)
-        expected = verdict(memory_of(rulebook), sender, recipient, tool, kind, cluster)
+        tenant_config, dice = book(drawn, None), random.Random(seed)
+        expected = verdict(memory_of(tenant_config), sender, recipient, tool, kind, cluster)
         for _ in range(SPELT):
             memory, again = memory_of(book(drawn, dice)), sender
             to = placed(recipient, dice)
@@ -177,14 +177,16 @@ def test_the_verdict_does_not_change_with_the_spelling_s940(way: str, default: A
             if recipient in NAMES and way != "spelling":
                 verdict(memory, recipient, None, None, None)
                 to = agent_entity_id(TENANT, recipient)
-            found = verdict(memory, again, to, told(tool, dice), respelt(kind, dice), told(cluster, dice))
+            found = verdict(
+                memory, again, to, received(tool, dice), respelt(kind, dice), received(cluster, dice)
+            )
             assert found == expected
 
-    policy.settle(default)
+    policy.set_default_effect(default)
     try:
         holds()
     finally:
-        policy.settle("allow")
+        policy.set_default_effect("allow")
 
 
 STRICTNESS = ["allow", "hold", "deny"]
@@ -195,10 +197,10 @@ STRICTNESS = ["allow", "hold", "deny"]
 def test_an_id_whose_name_was_never_seen_leads_past_no_rule_s941(drawn: list[Any], who: Case) -> None:
     """S941: as strict as its name, and by whole names just the same."""
     sender, recipient, tool, kind, cluster = who
-    rulebook = book(drawn, None)
-    expected = verdict(memory_of(rulebook), sender, recipient, tool, kind, cluster)
+    tenant_config = book(drawn, None)
+    expected = verdict(memory_of(tenant_config), sender, recipient, tool, kind, cluster)
     to = agent_entity_id(TENANT, recipient) if recipient in NAMES and recipient else recipient
-    found = verdict(memory_of(rulebook), agent_entity_id(TENANT, sender), to, tool, kind, cluster)
+    found = verdict(memory_of(tenant_config), agent_entity_id(TENANT, sender), to, tool, kind, cluster)
     assert STRICTNESS.index(found) >= STRICTNESS.index(expected)
     if not any(
         place_of(word)[0] == "" and word.endswith("*")

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.features.redaction import redaction
-from observatory.features.redaction.kinds import FINDERS, is_secret_name
-from observatory.features.redaction.patterns import MAX_COST, BadPattern, cost_of
-from observatory.features.redaction.redaction import Redactor, digests_before, redactor
-from observatory.protocol.redaction import KINDS, PAST, RedactionBook, RedactionRule
+from observatory.pipeline.redaction import redactor as redaction
+from observatory.pipeline.redaction.kinds import FINDERS, is_secret_name
+from observatory.pipeline.redaction.patterns import MAX_COST, BadPattern, cost_of
+from observatory.pipeline.redaction.redactor import Redactor, digests_before, redactor
+from observatory.protocol.redaction import KINDS, MAX_PAST_VERSIONS, RedactionRule, RedactionRules
 from tests.samples import MESSAGE_TYPES, decision_log, envelope
 
 SECRET = "0f" * 32
@@ -228,7 +228,7 @@ def test_text_beyond_the_effort_and_too_many_matches_go_whole_s447(monkeypatch: 
     dear = Redactor((rule("pattern", "x", pattern=r"q\d{1,10}"),), SECRET)
     message = decision_log(cognition={"intent": "nothing " * 20})
     assert kept(dear, message)["cognition"]["intent"].startswith("[redacted:unread:")
-    monkeypatch.setattr(redaction, "MOST_IN_ONE", 3)
+    monkeypatch.setattr(redaction, "MAX_IN_ONE", 3)
     many = decision_log(cognition={"intent": "a@b.org " * 4})
     assert kept(all_kinds(), many)["cognition"]["intent"].startswith("[redacted:many:")
 
@@ -272,12 +272,12 @@ def test_a_book_knows_the_rules_of_its_last_versions_s444() -> None:
     mail = rule("builtin", "email", 1)
     ended = rule("builtin", "jwt", 2, until=3, ended_ns=3)
     late = rule("builtin", "password", 4)
-    book = RedactionBook(version=4, secret=SECRET, rules=(mail, ended, late))
+    book = RedactionRules(version=4, secret=SECRET, rules=(mail, ended, late))
     assert book.in_force == (mail, late)
     assert book.sets_before() == [(mail,), (mail, ended), (mail,), ()]
     assert book.sets_before(4) == [(mail,)]
-    far = RedactionBook(version=PAST + 5, secret=SECRET, rules=(mail,))
-    assert len(far.sets_before()) == PAST
+    far = RedactionRules(version=MAX_PAST_VERSIONS + 5, secret=SECRET, rules=(mail,))
+    assert len(far.sets_before()) == MAX_PAST_VERSIONS
     raw = json.dumps(decision_log(cognition={"intent": "a@b.org"})).encode()
     assert len(digests_before(book, raw)) == 2
     assert redactor((mail,), SECRET) is redactor((mail,), SECRET)

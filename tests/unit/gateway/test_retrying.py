@@ -10,14 +10,14 @@ from observatory.features.webhooks.retry import (
     BREAK_AT,
     JITTER,
     LONGEST_PAUSE_S,
-    MOST_ASKED_S,
+    MAX_RETRY_AFTER_S,
     SCHEDULE_S,
-    Health,
+    ReceiverHealth,
     S,
     after_failure,
-    asked_s,
-    chance,
-    patience_s,
+    give_up_after_s,
+    jitter_of,
+    retry_after_s,
     wait_s,
 )
 
@@ -33,17 +33,17 @@ def test_the_schedule_is_the_ruled_one_s494() -> None:
 @given(st.text(max_size=20), st.integers(1, 5), st.integers(0, 10**6) | st.none())
 def test_a_wait_is_never_shorter_and_little_longer_s494(name: str, tries: int, asked: int | None) -> None:
     """S494, S495: by chance that is the same each time; what is asked for is granted up to its bound."""
-    luck = chance(name, tries)
-    assert 0 <= luck < 1 and luck == chance(name, tries)
+    luck = jitter_of(name, tries)
+    assert 0 <= luck < 1 and luck == jitter_of(name, tries)
     wait = wait_s(SCHEDULE_S, tries, luck, asked)
     assert wait is not None
-    floor = max(SCHEDULE_S[tries - 1], min(asked or 0, MOST_ASKED_S))
+    floor = max(SCHEDULE_S[tries - 1], min(asked or 0, MAX_RETRY_AFTER_S))
     assert floor <= wait <= max(SCHEDULE_S[tries - 1] * (1 + JITTER), floor)
 
 
 def test_chances_differ_s494() -> None:
     """S494: or all would come back together."""
-    assert len({chance(f"whd_{number}", 1) for number in range(100)}) > 90
+    assert len({jitter_of(f"whd_{number}", 1) for number in range(100)}) > 90
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_chances_differ_s494() -> None:
 )
 def test_what_a_receiver_asks_for_is_seconds_or_a_date_s495(header: str | None, seconds: int | None) -> None:
     """S495: what is neither is not heard."""
-    assert asked_s(header, NOW) == seconds
+    assert retry_after_s(header, NOW) == seconds
 
 
 def test_a_receiver_is_left_alone_for_ever_longer_up_to_a_bound_s499() -> None:
     """S499: nothing at first; from the fifth failure in a row on twice as long each time."""
-    health, pauses = Health(), []
+    health, pauses = ReceiverHealth(), []
     for _ in range(12):
         health = after_failure(health._replace(paused_until_ns=None), SCHEDULE_S, 500, None, NOW)
         pauses.append(0 if health.paused_until_ns is None else (health.paused_until_ns - NOW) // S)
@@ -91,19 +91,19 @@ def test_a_receiver_is_left_alone_for_ever_longer_up_to_a_bound_s499() -> None:
 
 @pytest.mark.parametrize(
     ("code", "asked", "pause"),
-    [(429, None, 30), (502, None, 30), (504, 90, 90), (429, 10**9, MOST_ASKED_S), (503, 90, 90),
+    [(429, None, 30), (502, None, 30), (504, 90, 90), (429, 10**9, MAX_RETRY_AFTER_S), (503, 90, 90),
      (503, None, 0), (500, 90, 0), (None, None, 0)],
 )  # fmt: skip
 def test_codes_that_throttle_pause_the_whole_lane_s495(
     code: int | None, asked: int | None, pause: int
 ) -> None:
     """S495: 429, 502 and 504; and 503 with a Retry-After. A pause is never made shorter."""
-    after = after_failure(Health(), SCHEDULE_S, code, asked, NOW)
+    after = after_failure(ReceiverHealth(), SCHEDULE_S, code, asked, NOW)
     assert after.paused_until_ns == (NOW + pause * S if pause else None)
-    long = Health(1, NOW + 10**6 * S)
+    long = ReceiverHealth(1, NOW + 10**6 * S)
     assert after_failure(long, SCHEDULE_S, code, asked, NOW).paused_until_ns == long.paused_until_ns
 
 
 def test_patience_outlasts_every_try_s506() -> None:
     """S506: a delivery that can be tried is never given up before its last try."""
-    assert patience_s(SCHEDULE_S) > sum(SCHEDULE_S) * (1 + JITTER)
+    assert give_up_after_s(SCHEDULE_S) > sum(SCHEDULE_S) * (1 + JITTER)

@@ -13,38 +13,40 @@ from hypothesis import strategies as st
 
 from observatory.features.registry import commands_eviction as reaping
 from observatory.features.registry import router
-from observatory.features.registry.routes_routing import fault_in
-from observatory.features.registry.stage import SECOND
-from observatory.ledger.chain import GENESIS_HASH, Head
-from observatory.pipeline.event_writer import Scribe
+from observatory.features.registry.routes_routing import problem_with_weights
+from observatory.ledger.chain import GENESIS_HASH, ChainHead
+from observatory.pipeline.agents import SECOND
+from observatory.pipeline.event_writer import EventWriter
 from observatory.pipeline.interceptor import intercept
-from observatory.pipeline.message_context import Passage
-from observatory.pipeline.message_event import Service
-from observatory.pipeline.ports import Stranded
-from observatory.pipeline.rows import Agent, DeliveryRow, Member, Session, Tenant
-from observatory.pipeline.state import Changes, Memory, Principal, Rulebook, Wants
+from observatory.pipeline.message_context import MessageContext
+from observatory.pipeline.message_event import ServiceInfo
+from observatory.pipeline.ports import BacklogDelivery
+from observatory.pipeline.rows import AgentRow, DeliveryRow, MemberRow, SessionRow, TenantRow
+from observatory.pipeline.state import BatchState, Principal, ReadSet, TenantConfig, TransactionChanges
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
-from observatory.protocol.rulebook import Route
+from observatory.protocol.tenant_config import Route
 from tests.samples import decision_log, envelope
 
 TENANT = "tnt_default"
 NOW = 1_000 * SECOND
 KEY = Principal(tenant_id=TENANT, role="agent", key_id="key_1")
-HOUSE = Principal(tenant_id=TENANT, role="admin", key_id="sys_gateway")
+GATEWAY_PRINCIPAL = Principal(tenant_id=TENANT, role="admin", key_id="sys_gateway")
 SENDER = 99
 
 
-def agent(number: int, kind: str = "writer", **more: Any) -> Agent:
+def agent(number: int, kind: str = "writer", **more: Any) -> AgentRow:
     name = f"a{number}"
-    return Agent(
+    return AgentRow(
         agent_no=number, entity_id=agent_entity_id(TENANT, name), agent_id=name, agent_type=kind, **more
     )
 
 
-def memory_of(*agents: Agent, weights: dict[str, float] | None = None) -> Memory:
+def memory_of(*agents: AgentRow, weights: dict[str, float] | None = None) -> BatchState:
     routes = {} if weights is None else {"writer": Route(capability="writer", weights=weights)}
-    memory = Memory(Tenant(tenant_id=TENANT, tenant_no=1), Head(0, GENESIS_HASH), Rulebook(routes=routes))
+    memory = BatchState(
+        TenantRow(tenant_id=TENANT, tenant_no=1), ChainHead(0, GENESIS_HASH), TenantConfig(routes=routes)
+    )
     for one in agents:
         memory.agents[one.entity_id] = one
         memory.fleet.setdefault(f"type:{one.agent_type}", []).append(one.entity_id)
@@ -52,7 +54,7 @@ def memory_of(*agents: Agent, weights: dict[str, float] | None = None) -> Memory
     return memory
 
 
-def beating(memory: Memory, **silent_s: int) -> Memory:
+def beating(memory: BatchState, **silent_s: int) -> BatchState:
     """Pulses: `a1=5` was heard five seconds ago."""
     memory.rows["pulses"] = {int(n[1:]): {"heartbeat_ns": NOW - s * SECOND} for n, s in silent_s.items()}
     return memory
@@ -64,22 +66,28 @@ def message_to(recipient: str | None) -> Message:
     return found
 
 
-def passage_of(message: Message) -> Passage:
-    session = Session(session_no=3, session_id="here", trace_id="2" * 32)
-    return Passage(message, KEY, NOW, agent(SENDER, "editor"), session, Member(session_no=3, agent_no=SENDER))
+def passage_of(message: Message) -> MessageContext:
+    session = SessionRow(session_no=3, session_id="here", trace_id="2" * 32)
+    return MessageContext(
+        message, KEY, NOW, agent(SENDER, "editor"), session, MemberRow(session_no=3, agent_no=SENDER)
+    )
 
 
-def routed(message: Message, memory: Memory, **more: Any) -> tuple[list[DeliveryRow], list[dict[str, Any]]]:
+def routed(
+    message: Message, memory: BatchState, **more: Any
+) -> tuple[list[DeliveryRow], list[dict[str, Any]]]:
     """The deliveries made and the bodies of the events told."""
-    desk = Scribe(Service("observatory", "0", "test"), memory, Changes(), NOW)
-    passage = passage_of(message)
+    event_writer = EventWriter(ServiceInfo("observatory", "0", "test"), memory, TransactionChanges(), NOW)
+    ctx = passage_of(message)
     for name, value in more.items():
-        setattr(passage, name, value)
-    router.route(passage, desk, 7)
-    return desk.changes.deliveries, [msgspec.json.decode(row.record)["body"] for row in desk.changes.audit]
+        setattr(ctx, name, value)
+    router.route_message(ctx, event_writer, 7)
+    return event_writer.changes.deliveries, [
+        msgspec.json.decode(row.record)["body"] for row in event_writer.changes.audit
+    ]
 
 
-def reached(recipient: str, memory: Memory) -> list[int]:
+def reached(recipient: str, memory: BatchState) -> list[int]:
     return [row.agent_no for row in routed(message_to(recipient), memory)[0]]
 
 
@@ -175,7 +183,7 @@ def test_whatever_the_weights_a_live_instance_is_found_when_one_may_be_asked(
     """S137"""
     fleet = [agent(1, cluster_id="a"), agent(2, cluster_id="b"), agent(3)]
     memory = memory_of(*fleet, weights=weights)
-    chosen = router.choose(memory, "type:writer", hashlib.sha256(digest).digest(), SENDER, NOW)
+    chosen = router.choose_agent(memory, "type:writer", hashlib.sha256(digest).digest(), SENDER, NOW)
     may = [1, 2, 3]
     for target, number in (("cluster:a", 1), ("cluster:b", 2), ("a3", 3)):
         if weights.get(target) == 0:
@@ -187,27 +195,27 @@ def test_a_session_is_told_to_everyone_who_is_in_it_but_the_sender() -> None:
     """S135: who left is not told; ids compare without case and hyphens."""
     memory = memory_of()
     name = str(uuid.uuid4())
-    memory.sessions[name] = Session(session_no=5, session_id=name, trace_id="3" * 32, agents=4)
+    memory.sessions[name] = SessionRow(session_no=5, session_id=name, trace_id="3" * 32, agents=4)
     for number, arrived in ((1, 9), (2, 9), (3, 0), (SENDER, 9)):
-        member = Member(session_no=5, agent_no=number, arrived_ns=arrived)
+        member = MemberRow(session_no=5, agent_no=number, arrived_ns=arrived)
         memory.members[5, number] = member
-    memory.members[6, 4] = Member(session_no=6, agent_no=4, arrived_ns=9)
+    memory.members[6, 4] = MemberRow(session_no=6, agent_no=4, arrived_ns=9)
     assert reached(f"session:{name}", memory) == [1, 2]
     assert reached(f"session:{name.replace('-', '').upper()}", memory) == [1, 2]
-    memory.members[5, 7] = Member(session_no=5, agent_no=7, arrived_ns=9)
+    memory.members[5, 7] = MemberRow(session_no=5, agent_no=7, arrived_ns=9)
     memory.sessions[name].agents = 5  # somebody came within this batch
     assert reached(f"session:{name}", memory) == [1, 2, 7]
 
 
 def test_the_rows_a_delivery_needs_are_named_and_a_plain_message_names_none() -> None:
     """S135"""
-    wants = Wants()
-    router.want(message_to(None), TENANT, wants)
-    assert wants == Wants()
+    read_set = ReadSet()
+    router.add_route_reads(message_to(None), TENANT, read_set)
+    assert read_set == ReadSet()
     for recipient in ("type:writer", "cluster:c", "session:room", "a1", "usr_1"):
-        router.want(message_to(recipient), TENANT, wants)
-    assert wants.addresses == {"type:writer", "cluster:c"} and wants.sessions == {"room"}
-    assert wants.agents == {agent_entity_id(TENANT, "a1")}
+        router.add_route_reads(message_to(recipient), TENANT, read_set)
+    assert read_set.addresses == {"type:writer", "cluster:c"} and read_set.sessions == {"room"}
+    assert read_set.agents == {agent_entity_id(TENANT, "a1")}
 
 
 @pytest.mark.parametrize(
@@ -229,7 +237,7 @@ def test_weights_that_share_out_nothing_are_refused_in_a_sentence(
     weights: dict[str, float], is_good: bool
 ) -> None:
     """S137"""
-    problem = fault_in(weights)
+    problem = problem_with_weights(weights)
     assert (problem is None) == is_good
     assert is_good or len(str(problem)) > 20
 
@@ -237,27 +245,29 @@ def test_weights_that_share_out_nothing_are_refused_in_a_sentence(
 # --- handing on what waits ---
 
 
-def waiting(memory: Memory, agent_no: int, address: str | None, state: str) -> Stranded:
+def waiting(memory: BatchState, agent_no: int, address: str | None, state: str) -> BacklogDelivery:
     memory.rows["deliveries"] = {(7, agent_no): {"state": state}}
-    return Stranded(7, agent_no, SENDER, 3, address, 7, "2" * 32)
+    return BacklogDelivery(7, agent_no, SENDER, 3, address, 7, "2" * 32)
 
 
 def handed(
-    memory: Memory, work: Stranded, holder: str | None, target: str
+    memory: BatchState, work: BacklogDelivery, holder: str | None, target: str
 ) -> tuple[list[DeliveryRow], list[str]]:
-    desk = Scribe(Service("observatory", "0", "test"), memory, Changes(), NOW)
-    reaping.hand_on(HOUSE, work, holder, target, NOW).decide(desk)
-    told = [str(msgspec.json.decode(row.record)["body"]["event_type"]) for row in desk.changes.audit]
-    assert bool(desk.changes.writes) == bool(desk.changes.deliveries)
-    return desk.changes.deliveries, told
+    event_writer = EventWriter(ServiceInfo("observatory", "0", "test"), memory, TransactionChanges(), NOW)
+    reaping.reroute_delivery(GATEWAY_PRINCIPAL, work, holder, target, NOW).decide(event_writer)
+    received = [
+        str(msgspec.json.decode(row.record)["body"]["event_type"]) for row in event_writer.changes.audit
+    ]
+    assert bool(event_writer.changes.writes) == bool(event_writer.changes.deliveries)
+    return event_writer.changes.deliveries, received
 
 
 def test_parked_work_goes_to_whoever_comes_and_only_once() -> None:
     """S138"""
     memory = memory_of(agent(1))
     work = waiting(memory, 0, "type:writer", "parked")
-    ((row,), told) = handed(memory, work, None, "type:writer")
-    assert (row.agent_no, row.state, row.message_seq, told) == (1, "pending", 7, ["message_rerouted"])
+    ((row,), received) = handed(memory, work, None, "type:writer")
+    assert (row.agent_no, row.state, row.message_seq, received) == (1, "pending", 7, ["message_rerouted"])
     assert row.sequence_number == memory.head.sequence_number  # that of the event which tells of it
     assert handed(memory, work, None, "type:writer") == ([], [])  # a second gateway finds nothing to do
 
@@ -267,8 +277,8 @@ def test_undelivered_work_of_an_evicted_agent_goes_to_another_of_its_capability(
     gone, other = agent(1, evicted_ns=5), agent(2)
     memory = memory_of(gone, other)
     work = waiting(memory, 1, None, "pending")
-    ((row,), told) = handed(memory, work, gone.entity_id, "type:writer")
-    assert (row.agent_no, told) == (2, ["message_rerouted"])
+    ((row,), received) = handed(memory, work, gone.entity_id, "type:writer")
+    assert (row.agent_no, received) == (2, ["message_rerouted"])
 
 
 def test_without_another_work_by_name_waits_in_its_inbox_and_work_by_type_is_parked() -> None:
@@ -277,8 +287,8 @@ def test_without_another_work_by_name_waits_in_its_inbox_and_work_by_type_is_par
     memory = memory_of(gone)
     assert handed(memory, waiting(memory, 1, None, "pending"), gone.entity_id, "type:writer") == ([], [])
     work = waiting(memory, 1, "type:writer", "pending")
-    ((row,), told) = handed(memory, work, gone.entity_id, "type:writer")
-    assert (row.agent_no, row.state, told) == (0, "parked", ["message_undeliverable"])
+    ((row,), received) = handed(memory, work, gone.entity_id, "type:writer")
+    assert (row.agent_no, row.state, received) == (0, "parked", ["message_undeliverable"])
 
 
 @pytest.mark.parametrize("state", ["acked", "rerouted", "parked"])

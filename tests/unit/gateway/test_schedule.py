@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from observatory.features.schedule import commands_firing as firing
 from observatory.features.schedule import cron as schedule
 from observatory.features.schedule import worker as scheduler
-from observatory.features.schedule.cron import MOST_COUNTED, MOST_LATE, SECOND, BadSchedule, Planned
+from observatory.features.schedule.cron import MAX_COUNTED, MAX_LATE, SECOND, BadSchedule, PlannedFiring
 from observatory.pipeline.state import Principal
 
 MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
@@ -119,7 +119,7 @@ def test_a_long_silence_is_counted_before_the_lock_and_written_in_shares_s484(
     """S484: a leader that takes long in a transaction is cut off; of many that are late none would fire."""
     counted, real = list[int](), schedule.plan
 
-    def count(row: dict[str, Any], now_ns: int) -> schedule.Plan:
+    def count(row: dict[str, Any], now_ns: int) -> schedule.FiringPlan:
         counted.append(now_ns)
         return real(row, now_ns)
 
@@ -137,9 +137,9 @@ def test_a_long_silence_is_made_up_for_within_bounds_s468() -> None:
     """S468: a year of minutes: the newest hundred, or the newest, and it costs a moment."""
     year = job(cron="* * * * *", misfire="run_all")
     plan = schedule.plan(year, 365 * DAY)
-    assert len(plan.runs) == MOST_LATE and plan.is_more and plan.missed == MOST_COUNTED
+    assert len(plan.runs) == MAX_LATE and plan.is_more and plan.missed == MAX_COUNTED
     assert plan.runs[-1] == 365 * DAY and all(b - a == MINUTE for a, b in pairwise(plan.runs))
-    assert plan.following == Planned(365 * DAY + MINUTE, 365 * DAY + MINUTE)
+    assert plan.following == PlannedFiring(365 * DAY + MINUTE, 365 * DAY + MINUTE)
     assert schedule.plan(year | {"misfire": "run_once", "grace_s": 1}, 365 * DAY + 30 * SECOND).runs == (
         365 * DAY,
     )
@@ -166,7 +166,7 @@ def test_jitter_spreads_jobs_of_one_minute_s470() -> None:
 def test_a_moment_s473() -> None:
     """S473: before, at, late, and too late for one that may be skipped."""
     once = job(kind="once", cron=None, at_ns=HOUR, next_for_ns=HOUR)
-    assert schedule.plan(once, HOUR - 1) == ((), 0, None, Planned(HOUR, HOUR), None, False)
+    assert schedule.plan(once, HOUR - 1) == ((), 0, None, PlannedFiring(HOUR, HOUR), None, False)
     assert schedule.plan(once, HOUR).runs == (HOUR,) and schedule.plan(once, HOUR).following is None
     assert schedule.plan(once, 9 * HOUR).runs == (HOUR,)
     assert schedule.plan(once | {"misfire": "skip"}, 9 * HOUR) == ((), 1, HOUR, None, HOUR, False)
@@ -175,6 +175,6 @@ def test_a_moment_s473() -> None:
 def test_a_time_that_was_dealt_with_does_not_come_again_s471() -> None:
     """S471: a job changed or resumed after its clock had run ahead goes on from where that had led."""
     ahead = job(last_for_ns=2 * HOUR)
-    assert schedule.first_of(ahead, HOUR) == Planned(2 * HOUR + 10 * MINUTE, 2 * HOUR + 10 * MINUTE)
+    assert schedule.first_of(ahead, HOUR) == PlannedFiring(2 * HOUR + 10 * MINUTE, 2 * HOUR + 10 * MINUTE)
     once = job(kind="once", at_ns=HOUR, last_for_ns=HOUR)
-    assert schedule.first_of(once, 3 * HOUR) == Planned(HOUR + 1, HOUR + 1), "it is asked for once more"
+    assert schedule.first_of(once, 3 * HOUR) == PlannedFiring(HOUR + 1, HOUR + 1), "it is asked for once more"

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from observatory.pipeline.interceptor import intercept
-from observatory.pipeline.state import HOME_TENANT, Arrival, Breach, Principal
-from observatory.pipeline.system_message import Target, message_id_of, summons
+from observatory.pipeline.state import HOME_TENANT, IncomingMessage, Principal, RejectedBody
+from observatory.pipeline.system_message import MessageTarget, message_id_of, system_message
 from observatory.protocol.message import Message
 from tests.samples import envelope
 
-HOUSE = Principal(tenant_id=HOME_TENANT, role="admin", key_id="sys_gateway")
+GATEWAY_PRINCIPAL = Principal(tenant_id=HOME_TENANT, role="admin", key_id="sys_gateway")
 AT = 1_900_000_000 * 10**9
 
 
@@ -21,32 +21,32 @@ def call(now_ns: int = AT, **given: Any) -> Any:
     plain: dict[str, Any] = {
         "message_id": message_id_of("job_1", AT, 0),
         "sender": "sys_scheduler",
-        "target": Target("agent", "sweeper"),
+        "target": MessageTarget("agent", "sweeper"),
         "intent": "sweep",
         "payload": {"room": 7},
         "session_id": None,
         "at_ns": AT,
     }
-    return summons(HOUSE, now_ns=now_ns, **(plain | given))
+    return system_message(GATEWAY_PRINCIPAL, now_ns=now_ns, **(plain | given))
 
 
 def test_a_summons_made_again_is_the_same_byte_for_byte_s463() -> None:
     """S463: whenever and by whomever it is made."""
     first, again = call(), call(now_ns=AT + 10**12)
-    assert isinstance(first, Arrival) and first.message.digest == again.message.digest
+    assert isinstance(first, IncomingMessage) and first.message.digest == again.message.digest
     assert first.message.message_id == again.message.message_id
     assert call(message_id=message_id_of("job_1", AT, 1)).message.digest != first.message.digest
 
 
 PLACES = [
-    (Target("agent", "sweeper"), None, "agent"),
-    (Target("capability", "sweeping"), "type:sweeping", None),
-    (Target("cluster", "eu-1"), "cluster:eu-1", None),
+    (MessageTarget("agent", "sweeper"), None, "agent"),
+    (MessageTarget("capability", "sweeping"), "type:sweeping", None),
+    (MessageTarget("cluster", "eu-1"), "cluster:eu-1", None),
 ]
 
 
 @pytest.mark.parametrize(("target", "recipient", "kind"), PLACES)
-def test_whom_a_summons_is_for_s464(target: Target, recipient: str | None, kind: str | None) -> None:
+def test_whom_a_summons_is_for_s464(target: MessageTarget, recipient: str | None, kind: str | None) -> None:
     """S464: an agent by its id, or a place the router knows; in a session of its own, or in the one named."""
     message = call(target=target).message
     assert message.recipient_type == kind and (recipient is None or message.recipient == recipient)
@@ -56,14 +56,16 @@ def test_whom_a_summons_is_for_s464(target: Target, recipient: str | None, kind:
 
 @pytest.mark.parametrize(
     "given",
-    [{"payload": {"n": 2**60}}, {"payload": {"x": "\x00"}}, {"target": Target("agent", "agt_ x")}],
+    [{"payload": {"n": 2**60}}, {"payload": {"x": "\x00"}}, {"target": MessageTarget("agent", "agt_ x")}],
 )
 def test_what_no_message_may_carry_is_a_breach_and_nothing_of_it_is_told_s464(given: dict[str, Any]) -> None:
     """S464: the rule and the hash."""
     found = call(**given)
-    assert isinstance(found, Breach) and found.code == 422 and found.raw_payload_hash.startswith("sha256:")
+    assert (
+        isinstance(found, RejectedBody) and found.code == 422 and found.raw_payload_hash.startswith("sha256:")
+    )
     large = call(payload={"x": "y" * 2_000_000})
-    assert isinstance(large, Breach) and large.code == 413
+    assert isinstance(large, RejectedBody) and large.code == 413
 
 
 ADDRESSES = [

@@ -11,8 +11,8 @@ import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.ledger.canonical import MAX_SAFE_INTEGER, av_json, jcs, jcs_of_words, sha256_text
-from observatory.ledger.verify_words import canonical_words, written
+from observatory.ledger.canonical import MAX_SAFE_INTEGER, av_json, jcs, jcs_with_floats, sha256_text
+from observatory.ledger.verify_canonical import canonical_text, canonical_thought
 
 JCS_VECTORS = Path(__file__).parents[4] / "shared/vectors/jcs/testdata"
 
@@ -116,14 +116,14 @@ def test_a_hash_is_spelled_with_its_algorithm_in_lower_hex() -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-MAX_SAFE_INTEGER, MAX_SAFE_INTEGER))
 def test_every_double_is_written_as_rfc_8785_asks_by_writer_and_verifier_s819(number: float) -> None:
     """S819: a foreign encoder agrees, and what was written is read as the same."""
-    text = jcs_of_words([number])
-    assert text == rfc8785.dumps([number]) == written([number]).encode()
-    assert jcs_of_words(json.loads(text)) == text
+    text = jcs_with_floats([number])
+    assert text == rfc8785.dumps([number]) == canonical_text([number]).encode()
+    assert jcs_with_floats(json.loads(text)) == text
 
 
 @given(values)
 def test_within_the_subset_words_are_written_as_events_are_s819(value: Any) -> None:
-    assert jcs_of_words(value) == jcs(value) == written(value).encode()
+    assert jcs_with_floats(value) == jcs(value) == canonical_text(value).encode()
 
 
 @pytest.mark.parametrize(
@@ -142,15 +142,15 @@ def test_within_the_subset_words_are_written_as_events_are_s819(value: Any) -> N
     ],
 )
 def test_numbers_of_words_are_ecmascripts_s819(number: float, text: str) -> None:
-    assert jcs_of_words({"n": number}) == f'{{"n":{text}}}'.encode()
-    assert canonical_words(f'{{"n":{text}}}'.encode()) is not None
+    assert jcs_with_floats({"n": number}) == f'{{"n":{text}}}'.encode()
+    assert canonical_thought(f'{{"n":{text}}}'.encode()) is not None
 
 
 @pytest.mark.parametrize(
     "text", ["1.0", "1e5", "1E+21", "-0", "0.10", "1e-07", "9007199254740993", "1e999", "NaN"]
 )
 def test_another_spelling_of_a_number_is_not_the_canonical_one_s819(text: str) -> None:
-    assert canonical_words(f'{{"n":{text}}}'.encode()) is None
+    assert canonical_thought(f'{{"n":{text}}}'.encode()) is None
 
 
 @pytest.mark.parametrize(
@@ -158,4 +158,4 @@ def test_another_spelling_of_a_number_is_not_the_canonical_one_s819(text: str) -
 )
 def test_words_that_are_no_plain_json_are_refused_s819(value: Any) -> None:
     with pytest.raises(ValueError):
-        jcs_of_words({"value": value})
+        jcs_with_floats({"value": value})

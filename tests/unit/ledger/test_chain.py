@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from observatory.ledger.canonical import jcs
-from observatory.ledger.chain import GENESIS_HASH, Head, compute_event_hash, link, verify_chain
+from observatory.ledger.chain import GENESIS_HASH, ChainHead, compute_event_hash, link, verify_chain
 
 TENANT = "tnt_1"
 
@@ -31,7 +31,7 @@ def event(number: int = 1, **changes: Any) -> dict[str, Any]:
 
 
 def chain(count: int) -> list[dict[str, Any]]:
-    head, events = Head.genesis(), []
+    head, events = ChainHead.genesis(), []
     for number in range(1, count + 1):
         linked = link(head, event(number), TENANT)
         head = linked.head
@@ -41,7 +41,7 @@ def chain(count: int) -> list[dict[str, Any]]:
 
 def test_the_chain_begins_at_the_seeds_genesis() -> None:
     assert GENESIS_HASH == "sha256:e3753ce47921e354762c3b3c3c0fe1ba4debafea8bbde227acbc56ae0278e0ee"
-    assert Head.genesis() == Head(0, GENESIS_HASH)
+    assert ChainHead.genesis() == ChainHead(0, GENESIS_HASH)
 
 
 def test_each_event_carries_the_hash_of_the_one_before() -> None:
@@ -56,18 +56,20 @@ def test_numbers_are_given_densely_from_one() -> None:
 
 def test_each_tenant_has_a_chain_of_its_own_and_no_event_of_another_enters_it() -> None:
     with pytest.raises(ValueError, match="tenant"):
-        link(Head.genesis(), event(), "tnt_2")
+        link(ChainHead.genesis(), event(), "tnt_2")
     with pytest.raises(ValueError, match="tenant"):
-        link(Head.genesis(), event(resource={"service.name": "observatory"}), TENANT)
+        link(ChainHead.genesis(), event(resource={"service.name": "observatory"}), TENANT)
     other = event(resource={"service.name": "observatory", "av.tenant.id": "tnt_2"})
-    ours, theirs = link(Head.genesis(), event(), TENANT), link(Head.genesis(), other, "tnt_2")
+    ours, theirs = link(ChainHead.genesis(), event(), TENANT), link(ChainHead.genesis(), other, "tnt_2")
     assert ours.event_hash == theirs.event_hash, "the seed's hash knows no tenant"
     assert ours.leaf_hash != theirs.leaf_hash, "the leaf does"
 
 
 def test_a_resource_encoded_beforehand_gives_the_same_record() -> None:
     raw = msgspec.Raw(jcs(event()["resource"]))
-    assert link(Head.genesis(), event(resource=raw), TENANT) == link(Head.genesis(), event(), TENANT)
+    assert link(ChainHead.genesis(), event(resource=raw), TENANT) == link(
+        ChainHead.genesis(), event(), TENANT
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_a_resource_encoded_beforehand_gives_the_same_record() -> None:
 def test_a_resource_encoded_otherwise_is_refused(encoded: bytes) -> None:
     for _ in range(2):
         with pytest.raises(ValueError):
-            link(Head.genesis(), event(resource=msgspec.Raw(encoded)), TENANT)
+            link(ChainHead.genesis(), event(resource=msgspec.Raw(encoded)), TENANT)
 
 
 def repr_of(changes: dict[str, Any]) -> str:
@@ -105,19 +107,19 @@ def repr_of(changes: dict[str, Any]) -> str:
 )
 def test_nothing_is_linked_that_could_not_be_verified(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
-        link(Head.genesis(), event(**changes), TENANT)
+        link(ChainHead.genesis(), event(**changes), TENANT)
 
 
 def test_linking_leaves_the_callers_event_alone() -> None:
     given = event()
-    link(Head.genesis(), given, TENANT)
+    link(ChainHead.genesis(), given, TENANT)
     assert given == event()
 
 
 @pytest.mark.parametrize("name", ["observed_timestamp", "severity_text", "parent_span_id", "resource"])
 def test_the_event_hash_excludes_delivery_metadata_but_the_record_hash_does_not(name: str) -> None:
     changed = event() | {name: {"av.tenant.id": TENANT} if name == "resource" else "0000000000000009"}
-    before, after = link(Head.genesis(), event(), TENANT), link(Head.genesis(), changed, TENANT)
+    before, after = link(ChainHead.genesis(), event(), TENANT), link(ChainHead.genesis(), changed, TENANT)
     assert before.event_hash == after.event_hash
     assert before.record_hash != after.record_hash and before.leaf_hash != after.leaf_hash
 
@@ -135,14 +137,17 @@ def test_the_event_hash_excludes_delivery_metadata_but_the_record_hash_does_not(
     ids=str,
 )
 def test_the_event_hash_covers_time_trace_body_and_participants(changes: dict[str, Any]) -> None:
-    before, after = link(Head.genesis(), event(), TENANT), link(Head.genesis(), event(**changes), TENANT)
+    before, after = (
+        link(ChainHead.genesis(), event(), TENANT),
+        link(ChainHead.genesis(), event(**changes), TENANT),
+    )
     assert before.event_hash != after.event_hash
 
 
 def test_the_event_hash_covers_its_predecessor_and_its_number() -> None:
-    first = link(Head.genesis(), event(), TENANT).event_hash
-    assert first != link(Head(0, "sha256:" + "0" * 64), event(), TENANT).event_hash
-    assert first != link(Head(1, GENESIS_HASH), event(), TENANT).event_hash
+    first = link(ChainHead.genesis(), event(), TENANT).event_hash
+    assert first != link(ChainHead(0, "sha256:" + "0" * 64), event(), TENANT).event_hash
+    assert first != link(ChainHead(1, GENESIS_HASH), event(), TENANT).event_hash
 
 
 def test_an_absent_participant_is_hashed_as_null() -> None:
@@ -156,7 +161,7 @@ def test_a_sound_chain_verifies_from_genesis_and_from_any_row() -> None:
     assert verify_chain(events) == (True, None)
     assert verify_chain([]) == (True, None)
     third = events[2]["hash_chain"]
-    assert verify_chain(events[3:], Head(3, third["event_hash"])) == (True, None)
+    assert verify_chain(events[3:], ChainHead(3, third["event_hash"])) == (True, None)
     assert verify_chain(events[3:]) == (False, 0)
 
 
@@ -169,7 +174,7 @@ def test_verification_names_the_index_of_a_broken_link_and_of_a_broken_hash() ->
 
 
 def test_a_jump_in_numbers_with_right_links_is_a_break() -> None:
-    first = link(Head.genesis(), event(1), TENANT)
-    jumped = link(Head(8, first.event_hash), event(2), TENANT)
+    first = link(ChainHead.genesis(), event(1), TENANT)
+    jumped = link(ChainHead(8, first.event_hash), event(2), TENANT)
     events = [msgspec.json.decode(item.record) for item in (first, jumped)]
     assert verify_chain(events) == (False, 1)

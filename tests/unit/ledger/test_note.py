@@ -54,9 +54,9 @@ def test_a_note_with_any_bit_turned_is_refused_or_says_the_same_s352(data: st.Da
 
 
 @pytest.mark.parametrize(
-    ("spoilt", "told"),
+    ("spoilt", "received"),
     [
-        (b"", "ends with a line break"),
+        (b"", "must end with a line break"),
         (f"{TEXT}\n".encode(), "at least one signature"),
         (LINE.encode(), "blank line"),
         (f"\n{LINE}".encode(), "blank line"),
@@ -80,9 +80,9 @@ def test_a_note_with_any_bit_turned_is_refused_or_says_the_same_s352(data: st.Da
         (b"x" * (1 << 16) + f"\n\n{LINE}".encode(), "at most 65,536"),
     ],
 )
-def test_what_is_no_note_is_refused_with_a_sentence_s352(spoilt: bytes, told: str) -> None:
+def test_what_is_no_note_is_refused_with_a_sentence_s352(spoilt: bytes, received: str) -> None:
     """S352: bounded, and nothing of it is quoted."""
-    with pytest.raises(BadNote, match=told) as refused:
+    with pytest.raises(BadNote, match=received) as refused:
         note.open(spoilt, [Verifier.from_vkey(VKEY)])
     assert "example" not in str(refused.value)
 

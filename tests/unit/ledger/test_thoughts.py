@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from observatory.ledger import thoughts
 from observatory.ledger.canonical import jcs
 from observatory.ledger.merkle import inclusion_path, inclusion_proof, root, verify_inclusion
-from observatory.ledger.thoughts import Hashes, Thought, Walk
+from observatory.ledger.thoughts import Thought, ThoughtChain, ThoughtHashes
 
 GENESIS = thoughts.text_of(thoughts.genesis("agt_1", "ses_1", "2026-02-16T14:32:00Z"))
 PLAIN = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -77,7 +77,7 @@ def test_a_hash_has_one_spelling_s322(text: str) -> None:
         thoughts.digest_of(text)
 
 
-def chain(count: int) -> list[tuple[Thought, Hashes]]:
+def chain(count: int) -> list[tuple[Thought, ThoughtHashes]]:
     made, parent = [], GENESIS
     for index in range(count):
         one = thought(index)
@@ -109,7 +109,7 @@ CHANGES: list[dict[str, object]] = [
 @pytest.mark.parametrize("at", [0, 2])
 def test_a_changed_record_breaks_the_walk_where_it_stands_s333(change: dict[str, object], at: int) -> None:
     """S333: and nothing after it counts, whatever it is."""
-    walk, held = Walk("ses_1", GENESIS, None), []
+    walk, held = ThoughtChain("ses_1", GENESIS, None), []
     for index, (one, hashes) in enumerate(chain(4)):
         held.append(walk.step(msgspec.structs.replace(one, **change) if index == at else one, hashes))
     assert held == [index < at for index in range(4)]
@@ -119,7 +119,7 @@ def test_a_changed_record_breaks_the_walk_where_it_stands_s333(change: dict[str,
 @pytest.mark.parametrize("name", ["content_hash", "chain_hash", "parent_chain_hash"])
 @pytest.mark.parametrize("text", [GENESIS.upper(), "sha256:" + "0" * 64, ""])
 def test_a_changed_hash_breaks_it_too_s333(name: str, text: str) -> None:
-    walk, (first, second) = Walk("ses_1", GENESIS, None), chain(2)
+    walk, (first, second) = ThoughtChain("ses_1", GENESIS, None), chain(2)
     assert walk.step(*first)
     assert not walk.step(second[0], msgspec.structs.replace(second[1], **{name: text}))
     assert walk.broken == 1
@@ -128,10 +128,10 @@ def test_a_changed_hash_breaks_it_too_s333(name: str, text: str) -> None:
 def test_the_predecessors_hash_stands_in_the_first_record_and_in_no_other_s327() -> None:
     before = "sha256:" + "1" * 64
     one = thought(predecessor_chain_hash=before)
-    assert Walk("ses_1", GENESIS, before).step(one, thoughts.link(one, GENESIS))
-    assert not Walk("ses_1", GENESIS, None).step(one, thoughts.link(one, GENESIS))
+    assert ThoughtChain("ses_1", GENESIS, before).step(one, thoughts.link(one, GENESIS))
+    assert not ThoughtChain("ses_1", GENESIS, None).step(one, thoughts.link(one, GENESIS))
     bare = thought()
-    assert not Walk("ses_1", GENESIS, before).step(bare, thoughts.link(bare, GENESIS))
+    assert not ThoughtChain("ses_1", GENESIS, before).step(bare, thoughts.link(bare, GENESIS))
 
 
 @pytest.mark.parametrize("size", [*range(1, 35), 127, 128, 129, 1_000])

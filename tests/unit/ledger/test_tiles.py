@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from observatory.ledger import merkle, tiles, tlog_proof
 from observatory.ledger.note import BadNote
-from observatory.ledger.tiles import Edge, Tile
+from observatory.ledger.tiles import Tile, TileEdge
 
 LEAVES = [sha256(number.to_bytes(4, "big")).digest() for number in range(66_000)]
 
@@ -20,7 +20,7 @@ class Log:
     """A log of any size out of nodes that were settled once, as the store keeps them."""
 
     def __init__(self, size: int) -> None:
-        self.size, self.edge = size, Edge()
+        self.size, self.edge = size, TileEdge()
         self.nodes: dict[tuple[int, int], bytes] = {}
         for node in self.edge.extend(LEAVES[:size]):
             self.nodes[node.level, node.position] = node.hash
@@ -98,7 +98,7 @@ def test_the_edge_has_the_root_of_the_plain_tree_s354(size: int) -> None:
         span = 256**level
         assert node == merkle.root(LEAVES[position * span : (position + 1) * span])
     partial = [(tile.level, tiles.cut(log.tile(tile.level, tile.index))) for tile in tiles.edge_spans(size)]
-    assert Edge(size, partial).root() == log.edge.root()
+    assert TileEdge(size, partial).root() == log.edge.root()
     assert sorted(tiles.of_size(size)) == sorted(
         Tile(level, index, tiles.width_of(level, index, size))
         for level in range(3)
@@ -110,20 +110,20 @@ def test_the_edge_has_the_root_of_the_plain_tree_s354(size: int) -> None:
 @given(st.lists(st.integers(0, 700), max_size=6))
 def test_an_edge_grows_the_same_in_any_portions_s354(portions: list[int]) -> None:
     """S354."""
-    edge, nodes, at = Edge(), [], 0
+    edge, nodes, at = TileEdge(), [], 0
     for portion in portions:
         nodes += edge.extend(LEAVES[at : at + portion])
         at += portion
-    whole = Edge()
+    whole = TileEdge()
     assert whole.extend(LEAVES[:at]) == nodes and whole.root() == edge.root() == edge.copy().root()
 
 
 def test_an_edge_must_be_whole_s354() -> None:
     """S354."""
     with pytest.raises(ValueError):
-        Edge(5, [(0, LEAVES[:4])])
+        TileEdge(5, [(0, LEAVES[:4])])
     with pytest.raises(ValueError):
-        Edge(256, [(0, LEAVES[:256])])
+        TileEdge(256, [(0, LEAVES[:256])])
 
 
 def test_every_proof_out_of_tiles_is_that_of_the_plain_tree_s353() -> None:
@@ -192,7 +192,7 @@ def test_a_tlog_proof_reads_back_s366(large: Log) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoilt", "told"),
+    ("spoilt", "received"),
     [
         (b"", "blank line"),
         (b"c2sp.org/tlog-proof@v1\nindex 1\n", "blank line"),
@@ -207,7 +207,7 @@ def test_a_tlog_proof_reads_back_s366(large: Log) -> None:
         (b"c2sp.org/tlog-proof@v1\nindex 1\n\n" + b"c" * (1 << 17), "blank line"),
     ],
 )
-def test_what_is_no_tlog_proof_is_refused_s366(spoilt: bytes, told: str) -> None:
+def test_what_is_no_tlog_proof_is_refused_s366(spoilt: bytes, received: str) -> None:
     """S366."""
-    with pytest.raises(BadNote, match=told):
+    with pytest.raises(BadNote, match=received):
         tlog_proof.read(spoilt)

@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 
-from observatory.ledger.chain import Head, link
-from observatory.ledger.verify import GENESIS, ChainCheck, Result, Row, merge, payload_matches, plan_segments
+from observatory.ledger.chain import ChainHead, link
+from observatory.ledger.verify import (
+    GENESIS,
+    ChainCheck,
+    ChainResult,
+    Row,
+    merge,
+    payload_matches,
+    plan_segments,
+)
 
 TENANT = "tnt_1"
 PAYLOAD = b'{"step":1}'
@@ -26,7 +34,7 @@ def event(number: int) -> dict[str, Any]:
 
 
 def stored(count: int) -> tuple[list[Row], list[str]]:
-    head, rows, hashes = Head.genesis(), list[Row](), [GENESIS]
+    head, rows, hashes = ChainHead.genesis(), list[Row](), [GENESIS]
     for number in range(1, count + 1):
         linked = link(head, event(number), TENANT)
         head = linked.head
@@ -38,13 +46,13 @@ def stored(count: int) -> tuple[list[Row], list[str]]:
 ROWS, HASHES = stored(40)
 
 
-def segment(start: int, end: int, rows: list[Row] = ROWS, hashes: list[str] = HASHES) -> Result:
+def segment(start: int, end: int, rows: list[Row] = ROWS, hashes: list[str] = HASHES) -> ChainResult:
     check = ChainCheck(TENANT, start - 1, hashes[start - 1])
     check.feed(rows[start - 1 : end])
     return check.result()
 
 
-def place_of(found: Result) -> tuple[str, int]:
+def place_of(found: ChainResult) -> tuple[str, int]:
     assert not found.valid and found.first_break
     return found.first_break.what, found.first_break.sequence_number
 

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 
 from observatory.ledger import merkle, note, witness
 from observatory.ledger.note import BadNote
-from observatory.ledger.witness import Head, Offer
+from observatory.ledger.witness import CheckpointOffer, WitnessHead
 
 LEAVES = [merkle.leaf_hash(b"%d" % i) for i in range(40)]
 HASH = b64encode(bytes(32)) + b"\n"
 
 
-def head(size: int) -> Head:
-    return Head(size, merkle.root(LEAVES[:size]))
+def head(size: int) -> WitnessHead:
+    return WitnessHead(size, merkle.root(LEAVES[:size]))
 
 
-@given(st.integers(0, note.MOST_SIZE), st.lists(st.binary(min_size=32, max_size=32), max_size=63))
+@given(st.integers(0, note.MAX_SIZE), st.lists(st.binary(min_size=32, max_size=32), max_size=63))
 def test_an_offer_is_read_as_it_was_written_s423(old: int, proof: list[bytes]) -> None:
     """S423: old size, hashes, blank line, checkpoint."""
-    offer = Offer(old, proof, b"origin\n1\nroot\n\n\xe2\x80\x94 name sig\n")
+    offer = CheckpointOffer(old, proof, b"origin\n1\nroot\n\n\xe2\x80\x94 name sig\n")
     assert witness.read(witness.write(offer)) == offer
 
 
@@ -49,7 +49,7 @@ def test_an_offer_is_read_as_it_was_written_s423(old: int, proof: list[bytes]) -
         b"old 5\n" + HASH.replace(b"=", b"") + b"\nnote",
         b"old 5\n" + HASH * 64 + b"\nnote",
         b"old 5\r\n\r\nnote",
-        b"old 5\n\n" + b"x" * (witness.MOST_NOTE + 1),
+        b"old 5\n\n" + b"x" * (witness.MAX_NOTE_BYTES + 1),
     ],
 )
 def test_what_is_no_offer_is_refused_s423(body: bytes) -> None:
@@ -70,24 +70,24 @@ def test_every_pair_of_sizes_is_judged_by_its_proof_s422() -> None:
         for size in range(old, 40, 2):
             proof = merkle.consistency_proof(LEAVES[:size], old) if 0 < old < size else []
             known = head(old) if old else None
-            assert witness.judge(known, old, head(size), proof) == 200
+            assert witness.judge_offer(known, old, head(size), proof) == 200
             for at in range(len(proof)):
                 spoilt = [*proof[:at], bytes(32), *proof[at + 1 :]]
-                assert witness.judge(known, old, head(size), spoilt) == 422
+                assert witness.judge_offer(known, old, head(size), spoilt) == 422
             if old:
-                assert witness.judge(known, old - 1, head(size), proof) == 409
-                assert witness.judge(known, size + 1, head(size), proof) == 400
+                assert witness.judge_offer(known, old - 1, head(size), proof) == 409
+                assert witness.judge_offer(known, size + 1, head(size), proof) == 400
 
 
 def test_a_log_of_nothing_has_one_root_s423() -> None:
     """S423: SHA-256 of nothing; another is refused, also where an empty log is known."""
-    empty = Head(0, sha256(b"").digest())
+    empty = WitnessHead(0, sha256(b"").digest())
     for known in (None, empty):
-        assert witness.judge(known, 0, empty, []) == 200
-        assert witness.judge(known, 0, Head(0, bytes(32)), []) == 422
-        assert witness.judge(known, 0, empty, [bytes(32)]) == 422
-        assert witness.judge(known, 0, head(5), [bytes(32)]) == 422
-        assert witness.judge(known, 0, head(5), []) == 200
+        assert witness.judge_offer(known, 0, empty, []) == 200
+        assert witness.judge_offer(known, 0, WitnessHead(0, bytes(32)), []) == 422
+        assert witness.judge_offer(known, 0, empty, [bytes(32)]) == 422
+        assert witness.judge_offer(known, 0, head(5), [bytes(32)]) == 422
+        assert witness.judge_offer(known, 0, head(5), []) == 200
 
 
 def test_a_line_is_found_by_its_key_s424() -> None:

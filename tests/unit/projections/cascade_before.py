@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
-from observatory.features.facts.types import PLACE_BITS
+from observatory.features.graph.types_spread import PLACE_BITS
 from tests.unit.projections.rows_before import Downstream, Row, TaintRow
 
 Kind = Literal["origin", "parent", "span", "read", "exact", "inferred", "near", "message"]
@@ -259,30 +259,30 @@ class Cascade:
 
     def evidence(self, found: Tainted, wanted: Collection[int]) -> dict[int, list[Edge]]:
         """Of some steps the edges that lead to them from tainted ones, the surest first."""
-        told: dict[int, list[Edge]] = {seq: [] for seq in wanted}
-        if self.origin in told:
-            told[self.origin].append(Edge("origin", 1.0, self.origin, 0))
-        among, tainted = set(told) - {self.origin}, found.depth
+        received: dict[int, list[Edge]] = {seq: [] for seq in wanted}
+        if self.origin in received:
+            received[self.origin].append(Edge("origin", 1.0, self.origin, 0))
+        among, tainted = set(received) - {self.origin}, found.depth
         for parent, seq, kind in self._linked:
             if seq in among and parent in tainted and (seq > parent or not self._closes(parent, seq)):
-                told[seq].append(Edge(kind, WEIGHTS[kind], parent, 0))
+                received[seq].append(Edge(kind, WEIGHTS[kind], parent, 0))
         for fact_id, users in self._uses.items():
             source = fact_id >> PLACE_BITS
             for user, kind, weight in users if source in tainted else ():
                 if user in among and user != source:
-                    told[user].append(Edge(kind, round(weight, 3), source, fact_id))
+                    received[user].append(Edge(kind, round(weight, 3), source, fact_id))
         for seq in self._addressed & tainted.keys():
             answer = self._answer(seq)
             if answer in among:
-                told[answer].append(Edge("message", WEIGHTS["message"], seq, 0))
+                received[answer].append(Edge("message", WEIGHTS["message"], seq, 0))
         return {
             seq: sorted(edges, key=lambda one: (-one.weight, one.from_seq, one.kind))[:EVIDENCE]
-            for seq, edges in told.items()
+            for seq, edges in received.items()
         }
 
     def received(self, found: Tainted) -> dict[int, int]:
         """Agent -> the first tainted step that another addressed to it and that was forwarded."""
-        told: dict[int, int] = {}
+        received: dict[int, int] = {}
         for seq in sorted(self._addressed & found.depth.keys()):
-            told.setdefault(self.steps[seq][5], seq)
-        return told
+            received.setdefault(self.steps[seq][5], seq)
+        return received

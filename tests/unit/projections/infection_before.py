@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
-from observatory.features.facts.types import PLACE_BITS
+from observatory.features.graph.types_spread import PLACE_BITS
 from tests.unit.projections.rows_before import Spread, StepRow
 
 Kind = Literal["source", "declared", "exact", "near", "derived", "descent", "message"]
@@ -246,7 +246,7 @@ class Infection:
         numbers = (self.strong if strong else self.weak).keys() & self.steps.keys()
         return len(numbers), sum(self.steps[seq][COST] for seq in numbers)
 
-    def told(self, numbers: Collection[int]) -> list[Infected]:
+    def received(self, numbers: Collection[int]) -> list[Infected]:
         """These steps with the edges that led to them."""
         found: dict[int, set[Edge]] = {seq: set() for seq in numbers}
         if self.start in found:

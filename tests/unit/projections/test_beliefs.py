@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from observatory.features.drift.beliefs import belief_of, compatible, subject_key, value_in, value_of
+from observatory.features.facts.types_beliefs import belief_of, compatible, subject_key, value_in, value_of
 
 
 @pytest.mark.parametrize(

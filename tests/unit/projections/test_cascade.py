@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.features.cascade.cascade import Cascade
+from observatory.features.cascade.cascade import ForwardWalk
 from observatory.features.cascade.min_cut import contain, smallest_cut
-from observatory.features.cascade.root_cause import Ancestry, Known
-from observatory.features.cascade.types_rows import SignRow, Upstream
+from observatory.features.cascade.root_cause import Ancestry, ExternalSigns
+from observatory.features.cascade.types_rows import StepSigns, Upstream
 from observatory.features.graph.types_spread import (
     LINK_KINDS,
     STATES,
-    Crossings,
-    Facts,
-    Links,
+    CrossingColumns,
+    FactColumns,
+    LinkColumns,
     Spread,
-    Steps,
-    Uses,
+    StepColumns,
+    UseColumns,
 )
 from tests.unit.projections.rows_before import TaintRow
 
-NOTHING = Known({}, {}, (), {}, 0.5)
+NOTHING = ExternalSigns({}, {}, (), {}, 0.5)
 
 
 def row(seq: int, session: int = 1, agent: int = 1, parent: int | None = None, **more: object) -> TaintRow:
@@ -46,7 +46,7 @@ def row(seq: int, session: int = 1, agent: int = 1, parent: int | None = None, *
     )
 
 
-def fed(cascade: Cascade, rows: list[TaintRow], uses: dict[int, list[int]] | None = None) -> set[int]:
+def fed(cascade: ForwardWalk, rows: list[TaintRow], uses: dict[int, list[int]] | None = None) -> set[int]:
     """As a store would, session by session; (fact n is added by step n)."""
     sessions = {one.seq: one.session_no for one in rows}
     while cascade.wanted:
@@ -70,18 +70,18 @@ def _spread(
     }
     linked = [(one, LINK_KINDS.index(one.kind or "")) for one in rows if one.parent_key is not None]
     return Spread(
-        Steps.of(steps.values()),
-        Links.of(
+        StepColumns.of(steps.values()),
+        LinkColumns.of(
             (one.seq, one.parent_key, one.session_no, kind) for one, kind in linked if one.seq in numbers
         ),
-        Facts.of((seq << 18, sessions[seq]) for seq in uses if seq in numbers),
-        Uses.of(
+        FactColumns.of((seq << 18, sessions[seq]) for seq in uses if seq in numbers),
+        UseColumns.of(
             (0, sessions[seq], seq << 18, user, 1.0, sessions[user], 0)
             for seq, users in uses.items()
             if seq in numbers
             for user in users
         ),
-        Crossings.of(
+        CrossingColumns.of(
             (sessions[one.parent_key // 1_000], one.session_no, one.parent_key, one.seq, kind)
             for one, kind in linked
             if one.parent_key is not None and one.parent_key // 1_000 in numbers and one.seq not in numbers
@@ -109,7 +109,7 @@ def test_the_blast_equals_a_naive_closure(data: st.DataObject) -> None:
     closure = {start}
     while more := {b for a, b in edges if a in closure} - closure:
         closure |= more
-    cascade = Cascade(start, homes[start - 1])
+    cascade = ForwardWalk(start, homes[start - 1])
     assert fed(cascade, rows, uses) == closure
     found = cascade.settle()
     assert found.strong == closure
@@ -130,7 +130,7 @@ def test_strong_and_weak_are_told_apart() -> None:
         row(6, agent=3),  # a later one of the same
         row(7, agent=5),
     ]
-    cascade = Cascade(1, 1)
+    cascade = ForwardWalk(1, 1)
     assert fed(cascade, rows) == {1, 2, 3, 4, 5}
     found = cascade.settle()
     assert found.strong == {1, 3}
@@ -144,20 +144,20 @@ def test_strong_and_weak_are_told_apart() -> None:
 def test_a_recipient_that_names_its_own_parents_or_a_held_message_is_no_way() -> None:
     """S263"""
     rows = [row(1, agent=9), row(2, agent=1, to=3), row(3, agent=3, parent=1)]
-    assert fed(Cascade(2, 1), rows) == {2}
+    assert fed(ForwardWalk(2, 1), rows) == {2}
     held = [row(2, agent=1, to=3, state="held"), row(3, agent=3)]
-    cascade = Cascade(2, 1)
+    cascade = ForwardWalk(2, 1)
     assert fed(cascade, held) == {2} and cascade.received(cascade.settle()) == {}
 
 
 def test_a_link_that_closes_a_circle_leads_nowhere_and_a_late_parent_does() -> None:
     """S264"""
     circle = [row(1, agent=1, parent=3), row(2, agent=2, parent=1), row(3, agent=3, parent=2)]
-    assert fed(Cascade(3, 1), circle) == {3}
-    assert fed(Cascade(1, 1), circle) == {1, 2, 3}
-    assert fed(Cascade(1, 1), [row(1, parent=1)]) == {1}
+    assert fed(ForwardWalk(3, 1), circle) == {3}
+    assert fed(ForwardWalk(1, 1), circle) == {1, 2, 3}
+    assert fed(ForwardWalk(1, 1), [row(1, parent=1)]) == {1}
     late = [row(1, agent=1, parent=2), row(2, agent=2)]
-    assert fed(Cascade(2, 1), late) == {1, 2}
+    assert fed(ForwardWalk(2, 1), late) == {1, 2}
 
 
 def separates(edges: set[tuple[int, int]], cut: set[int], sources: set[int], sinks: set[int]) -> bool:
@@ -217,15 +217,15 @@ def test_a_cut_between_any_two_sets_is_minimal(size: int, data: st.DataObject) -
             smallest_cut(edges, {0}, {size - 1}, set(agents) - {0, size - 1})
 
 
-def sign(seq: int, parent: int | None = None, agent: int = 1, **more: object) -> SignRow:
-    base = SignRow(
+def sign(seq: int, parent: int | None = None, agent: int = 1, **more: object) -> StepSigns:
+    base = StepSigns(
         seq, seq * 1_000, -seq, 1, agent, 0, "forwarded", "success", None, 0.01, None, None, seq,
         None if parent is None else parent * 1_000, None if parent is None else "declared",
     )  # fmt: skip
     return base._replace(**more)  # type: ignore[arg-type]
 
 
-def ancestry(target: int, *rows: SignRow) -> Ancestry:
+def ancestry(target: int, *rows: StepSigns) -> Ancestry:
     found = Ancestry(target, 1)
     found.feed(Upstream(rows, (), False), {1})
     return found
@@ -246,7 +246,7 @@ def test_the_first_failure_on_the_way_comes_before_those_that_followed() -> None
     assert [one.seq for one in ranked] == [2, 6, 3, 4, 1]
     assert ranked[0].reasons == (
         ("failed", "its call of query failed"),
-        ("first", "nothing on any way to it had failed before"),
+        ("first", "no step upstream of it had failed before"),
     )
     assert [seq for seq, _ in ranked[0].path] == [2, 3, 4, 6]
     assert [sign for sign, _ in ranked[-1].reasons] == ["root"]
@@ -261,14 +261,14 @@ def test_every_sign_is_told_in_words() -> None:
         sign(7, 6, agent=2, at_ns=5 * minute, cost=1.0, entropy=0.2, confidence=0.1, state="refused"),
         sign(8, 7),
     ]
-    known = Known({7: "usr_1"}, {7: "rewrite"}, {7}, {(4, 2): (1, 1)}, 0.5)
+    known = ExternalSigns({7: "usr_1"}, {7: "rewrite"}, {7}, {(4, 2): (1, 1)}, 0.5)
     (first, *_) = ancestry(8, *rows).ranked(known)
     assert first.seq == 7
     assert {name for name, _ in first.reasons} == {
         "refused", "first", "false_fact", "loop", "violation", "alert", "rewritten", "told",
         "low_confidence", "cost",
     }  # fmt: skip
-    assert len(ancestry(8, *rows).ranked(NOTHING, most=1)) == 1
+    assert len(ancestry(8, *rows).ranked(NOTHING, limit=1)) == 1
 
 
 def test_causes_of_a_circle_end() -> None:
@@ -279,7 +279,7 @@ def test_causes_of_a_circle_end() -> None:
 
 def test_one_step_with_very_many_children_weighs_each_by_its_surest_edge() -> None:
     """S263: declared ones in full; what was inferred, less, unless it used a fact of it."""
-    cascade = Cascade(1, 1)
+    cascade = ForwardWalk(1, 1)
     rows = [row(1)] + [row(seq, parent=1) for seq in range(2, 40_000)]
     rows += [row(40_000, parent=1, kind="inferred"), row(40_001, parent=1, kind="inferred")]
     assert len(fed(cascade, rows, {1: [40_001]})) == 40_001

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.features.graph.badge import Doing, badge_of, badge_of_step
-from observatory.features.graph.causal_graph import Knot, Weave
-from observatory.features.graph.graph import WAIT_S, Graph, branch_costs
-from observatory.features.sessions.types import Played, seen_of
+from observatory.derived.seen import FoldMessage
+from observatory.features.graph.badge import AgentActivity, badge_of, badge_of_step
+from observatory.features.graph.causal_graph import CausalGraph, NamedStep
+from observatory.features.graph.graph import WAIT_S, SessionGraph, branch_costs
+from observatory.features.graph.types_session import SessionMessage, seen_of
 from observatory.protocol.decision_log import DecisionLog
 from observatory.protocol.otel import span_id_of
-from observatory.runtime.seen import Seen
 from tests.samples import decision_log, full_decision_log
 
 SECOND = 1_000_000_000
@@ -23,7 +23,7 @@ LATER = 1_000 * SECOND
 Row = dict[str, Any]
 
 
-def seen(seq: int, name: str, *parents: str, agent: str = "ada", **more: Any) -> Seen:
+def seen(seq: int, name: str, *parents: str, agent: str = "ada", **more: Any) -> FoldMessage:
     delta = {"cumulative_session_cost": more.pop("cost", float(seq))}
     log = msgspec.convert(decision_log(state_delta=delta), DecisionLog)
     known: Row = {
@@ -33,7 +33,7 @@ def seen(seq: int, name: str, *parents: str, agent: str = "ada", **more: Any) ->
         "span": f"{seq:016x}", "parent_span_id": None, "at_ns": seq * SECOND, "entropy": None,
         "log": log, "envelope": None,
     }  # fmt: skip
-    return Seen(**known | more)
+    return FoldMessage(**known | more)
 
 
 # Parents before and after, unknown ones, oneself: whatever a mesh can send.
@@ -44,15 +44,15 @@ shapes = st.lists(
 )
 
 
-def steps_of(shape: list[list[str]]) -> list[Seen]:
+def steps_of(shape: list[list[str]]) -> list[FoldMessage]:
     return [
         seen(number + 1, f"n{number}", *parents, agent=f"a{number % 3}")
         for number, parents in enumerate(shape)
     ]
 
 
-def grown(steps: list[Seen]) -> Graph:
-    graph = Graph()
+def grown(steps: list[FoldMessage]) -> SessionGraph:
+    graph = SessionGraph()
     for step in steps:
         graph.add(step)
     return graph
@@ -65,7 +65,7 @@ def test_any_order_gives_the_same_graph_s208(shape: list[list[str]], order: Any,
     steps = steps_of(shape)
     mixed = list(steps)
     order.shuffle(mixed)
-    one, other = grown(steps), Graph()
+    one, other = grown(steps), SessionGraph()
     for number, step in enumerate(mixed):
         other.add(step)
         if number % 3 == 0:  # looked at in between, as a live reader does
@@ -100,7 +100,7 @@ def test_deltas_lead_to_the_same_graph_as_a_replay_s215(
     shape: list[list[str]], batches: list[int], pace: int
 ) -> None:
     """S215: whoever takes every delta in any batches has what a fresh reader has, branch costs folded."""
-    steps, live = steps_of(shape), Graph()
+    steps, live = steps_of(shape), SessionGraph()
     nodes: dict[str, Row] = {}
     edges: dict[str, list[Row]] = {}
     version = now = looked = 0
@@ -161,11 +161,13 @@ def test_a_step_with_one_parent_there_and_one_missing_is_no_orphan_s205() -> Non
 
 def test_ten_thousand_steps_back_to_front_need_no_recursion_s213() -> None:
     """S213: a chain whose every parent comes after its child."""
-    knots = [Knot(f"n{n}", (f"n{n + 1}",) if n < 9_999 else (), False, f"s{n}", None) for n in range(10_000)]
-    weave = Weave(knots)
-    depth, moved, order = weave.levels({}, (), 0)
-    assert (depth[0], moved[0], order[0], weave.refused) == (9_999, 9_999, 9_999, [])
-    closed = Weave([*knots[:-1], knots[-1]._replace(parents=("n0",))])
+    linked_steps = [
+        NamedStep(f"n{n}", (f"n{n + 1}",) if n < 9_999 else (), False, f"s{n}", None) for n in range(10_000)
+    ]
+    causal_graph = CausalGraph(linked_steps)
+    depth, moved, order = causal_graph.levels({}, (), 0)
+    assert (depth[0], moved[0], order[0], causal_graph.refused) == (9_999, 9_999, 9_999, [])
+    closed = CausalGraph([*linked_steps[:-1], linked_steps[-1]._replace(parents=("n0",))])
     assert closed.refused == [(9_999, 9_998)]
 
 
@@ -192,7 +194,7 @@ def test_new_content_changes_the_cost_of_the_step_after_it_s215() -> None:
     assert {node["id"]: node["cost"] for node in graph.changed(2, LATER)["nodes"]} == {"a": 2.0, "b": 1.0}
 
 
-IDLE = Doing(False, "success", "search", "forwarded", 0)
+IDLE = AgentActivity(False, "success", "search", "forwarded", 0)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +214,7 @@ IDLE = Doing(False, "success", "search", "forwarded", 0)
     ],
 )
 def test_the_first_rule_that_applies_gives_the_badge_s211(
-    doing: Doing, now_s: int, badge: str, rule: int
+    doing: AgentActivity, now_s: int, badge: str, rule: int
 ) -> None:
     """S211: and its number is told."""
     assert badge_of(doing, now_s * SECOND) == (badge, rule)
@@ -230,9 +232,9 @@ def test_tokens_nobody_told_are_not_zero_s214() -> None:
         seen(
             n + 1,
             f"n{n}",
-            log=msgspec.convert(decision_log(state_delta={"tokens_consumed": told}), DecisionLog),
+            log=msgspec.convert(decision_log(state_delta={"tokens_consumed": received}), DecisionLog),
         )
-        for n, told in enumerate((None, 7, 0))
+        for n, received in enumerate((None, 7, 0))
     ]
     graph = grown(steps)
     assert [node["tokens"] for node in graph.nodes(LATER)] == [None, 7, 0]
@@ -243,14 +245,16 @@ def test_tokens_nobody_told_are_not_zero_s214() -> None:
 def test_a_glance_at_a_log_shows_the_same_node_s204(sent: Row) -> None:
     """S204: doors that show nodes read of a log what those are made of; whoever tells a step reads it all."""
     at = "2026-01-01T00:00:00.000000001Z"
-    row = Played(1, "msg_1", "n", "decision_log", "forwarded", None, 0, 0.5, at, msgspec.json.encode(sent),
-                 None, None, None, None)  # fmt: skip
+    raw = msgspec.json.encode(sent)
+    row = SessionMessage(
+        1, "msg_1", "n", "decision_log", "forwarded", None, 0, 0.5, at, raw, None, None, None, None
+    )
     session = {"session_no": 1, "session_id": "s"}
     whole, glance = (seen_of(row, "t", session, {}, is_glance=few) for few in (False, True))
-    told = [
+    received = [
         (one.nodes(LATER), one.agents(LATER), one.summary(LATER)) for one in map(grown, ([whole], [glance]))
     ]
-    assert told[0] == told[1]
+    assert received[0] == received[1]
     assert whole.log is not None and whole.log.action.tool_input == sent["action"]["tool_input"] is not None
     assert isinstance(glance.log, DecisionLog) and glance.log.action.tool_input is None
     assert (glance.cluster_id, glance.span_id) == (whole.cluster_id, span_id_of("n"))

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from itertools import count
 
-from observatory.features.drift.conflicts import MOST_SIDES, conflicts, divergences
-from observatory.features.facts.types import FactRow, Stated
+from observatory.features.drift.conflicts import MAX_SIDES, conflicts, divergences
+from observatory.features.facts.types import FactRow, StatedBelief
 
 _numbers = count(1)
 
 
-def said(agent: int, value: str, session: int = 1, cluster: str | None = None) -> Stated:
+def new_message(agent: int, value: str, session: int = 1, cluster: str | None = None) -> StatedBelief:
     number = next(_numbers)
     row = FactRow(number << 18, number, session, agent, cluster, number, number, 7, "the limit", value, value)
-    return Stated(row, number)
+    return StatedBelief(row, number)
 
 
 def test_of_very_many_values_the_most_held_are_sides_and_the_rest_is_kept_apart() -> None:
     """S258"""
-    stated = [said(agent, f"number:{agent}") for agent in range(1, 4_001)]
-    stated += [said(agent, "number:5") for agent in range(5_001, 5_004)]
+    stated = [new_message(agent, f"number:{agent}") for agent in range(1, 4_001)]
+    stated += [new_message(agent, "number:5") for agent in range(5_001, 5_004)]
     (found,) = conflicts(stated)
-    assert len(found.sides) == MOST_SIDES and len(found.rest) == 4_000 - MOST_SIDES
+    assert len(found.sides) == MAX_SIDES and len(found.rest) == 4_000 - MAX_SIDES
     assert found.sides[0].value == "number:5" and len(found.sides[0].holders) == 4
     holders = [row.agent_no for side in (*found.sides, *found.rest) for row in side.holders]
     assert len(holders) == len(set(holders)) == 4_003
@@ -29,20 +29,24 @@ def test_of_very_many_values_the_most_held_are_sides_and_the_rest_is_kept_apart(
 
 def test_a_day_agrees_with_the_same_day_of_a_year_in_any_number() -> None:
     """S256: they are one side, in the order they were said, also beyond the most sides."""
-    stated = [said(1, "date:--01-28"), said(2, "date:2026-01-28"), said(3, "date:--01-28")]
+    stated = [
+        new_message(1, "date:--01-28"),
+        new_message(2, "date:2026-01-28"),
+        new_message(3, "date:--01-28"),
+    ]
     assert conflicts(stated) == []
-    stated += [said(agent, f"date:{2000 + agent}-01-28") for agent in range(4, 100)]
+    stated += [new_message(agent, f"date:{2000 + agent}-01-28") for agent in range(4, 100)]
     assert [len(one.sides) for one in conflicts(stated)] == []
-    (found,) = conflicts([*stated, said(100, "date:--01-29")])
+    (found,) = conflicts([*stated, new_message(100, "date:--01-29")])
     assert [len(side.holders) for side in found.sides] == [99, 1] and found.rest == []
     assert [row.agent_no for row in found.sides[0].holders] == list(range(1, 100))
 
 
 def test_a_conflict_of_a_session_is_not_told_again_for_its_cluster() -> None:
     """S258: one with somebody else in it is."""
-    stated = [said(1, "number:1", 1, "c"), said(2, "number:2", 1, "c")]
+    stated = [new_message(1, "number:1", 1, "c"), new_message(2, "number:2", 1, "c")]
     assert [one.scope for one in conflicts(stated)] == [("session", 1)]
-    stated.append(said(3, "number:3", 2, "c"))
+    stated.append(new_message(3, "number:3", 2, "c"))
     assert {one.scope for one in conflicts(stated)} == {("session", 1), ("cluster", "c")}
 
 

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from observatory.features.fleet.edges import SECOND, edges, percentile, status_of
+from observatory.features.fleet.types_edges import SECOND, edges, percentile, status_of
 from observatory.features.registry.capabilities import yellow_pages
-from observatory.pipeline.ports import EdgeCount
+from observatory.pipeline.ports import TrafficEdge
 
 NOW = 1_000 * SECOND
 
 
-def count(agent_no: int = 2, waiting: int = 0, waits_s: int | None = None) -> EdgeCount:
+def count(agent_no: int = 2, waiting: int = 0, waits_s: int | None = None) -> TrafficEdge:
     place = None if agent_no else "type:x"
     oldest = None if waits_s is None else NOW - waits_s * SECOND
-    return EdgeCount(1, agent_no, place, 120, 60, waiting, oldest)
+    return TrafficEdge(1, agent_no, place, 120, 60, waiting, oldest)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def count(agent_no: int = 2, waiting: int = 0, waits_s: int | None = None) -> Ed
     ],
 )
 def test_the_status_of_an_edge(
-    edge: EdgeCount, alive: str | None, late_ms: float | None, expected: str
+    edge: TrafficEdge, alive: str | None, late_ms: float | None, expected: str
 ) -> None:
     """S142, S143, S144"""
     status, reason = status_of(edge, alive, late_ms, NOW)
@@ -46,7 +46,7 @@ def test_an_edge_tells_rate_and_percentiles_of_its_own_pair_only() -> None:
         2: {"agent_id": "b", "entity_id": "agt_b", "liveness": "healthy"},
     }
     spent = [(1, 2, n * 1_000_000) for n in range(1, 101)] + [(2, 1, 9_000 * 1_000_000)]
-    quiet = EdgeCount(0, 2, None, 1, 0, 0, None)  # a person wrote
+    quiet = TrafficEdge(0, 2, None, 1, 0, 0, None)  # a person wrote
     first, second = edges([quiet, count()], spent, people, NOW)
     assert (first["from"], first["to"], first["messages"], first["rate_per_s"]) == ("a", "b", 120, 1.0)
     assert (first["latency_p50_ms"], first["latency_p95_ms"]) == (50.0, 95.0)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from observatory.features.costs.branches import branches, burning
-from observatory.features.costs.heatmap import MINUTE_NS, burn, grid, outlook, time_to, urgency
+from observatory.features.costs.branches import branches, hottest_branch
+from observatory.features.costs.heatmap import grid, outlook, time_to, urgency
+from observatory.features.costs.types_burn import MINUTE_NS, burn
 from observatory.protocol.clock import from_ns
 
 NOW = 10_000 * MINUTE_NS + MINUTE_NS // 2
@@ -110,7 +111,7 @@ def test_branches_begin_at_roots_and_below_forks() -> None:
 
 def test_the_branch_that_burns_is_the_narrowest_that_takes_most_of_it() -> None:
     """S238"""
-    found = burning(branches(session(), NOW))
+    found = hottest_branch(branches(session(), NOW))
     assert found is not None and found["step"] == "e"
-    assert burning(branches([node | {"cost": 0.0} for node in session()], NOW)) is None
+    assert hottest_branch(branches([node | {"cost": 0.0} for node in session()], NOW)) is None
     assert branches([], NOW) == {"branches": [], "hottest": [], "cost": 0.0, "steps": 0}

@@ -7,7 +7,15 @@ import random
 from observatory.features.drift.conflicts import divergences, jensen_shannon
 from observatory.features.facts.infection import Infection
 from observatory.features.facts.types import UseRow, fact_number
-from observatory.features.graph.types_spread import USE_KINDS, Crossings, Facts, Links, Spread, Steps, Uses
+from observatory.features.graph.types_spread import (
+    USE_KINDS,
+    CrossingColumns,
+    FactColumns,
+    LinkColumns,
+    Spread,
+    StepColumns,
+    UseColumns,
+)
 from tests.unit.projections.rows_before import StepRow
 
 
@@ -27,14 +35,14 @@ def spread(
     own = [(seq, key, place, 0) for key, seq, place in links or [] if place in here]
     abroad = [(0, place, key, seq, 0) for key, seq, place in links or [] if place not in here]
     return Spread(
-        Steps.of((*one, 0, None, None) for one in steps),
-        Links.of(own),
-        Facts.of((fact_id, 0) for fact_id in facts or []),
-        Uses.of(
+        StepColumns.of((*one, 0, None, None) for one in steps),
+        LinkColumns.of(own),
+        FactColumns.of((fact_id, 0) for fact_id in facts or []),
+        UseColumns.of(
             (kinds.index(one.kind), 0, one.fact_id, one.seq, one.weight, one.session_no, one.copy_id)
             for one in uses or []
         ),
-        Crossings.of(abroad),
+        CrossingColumns.of(abroad),
     )
 
 
@@ -70,7 +78,7 @@ def test_copies_are_strong_and_what_only_follows_is_weak() -> None:
     assert found.wanted == set()
     assert sorted(found.strong) == [1, 2, 3]
     assert sorted(found.weak) == [4, 5, 6, 8]
-    assert [one.evidence[0].kind for one in found.told(found.infected())] == [
+    assert [one.evidence[0].kind for one in found.with_evidence(found.infected())] == [
         "source",
         "near",
         "declared",
@@ -79,7 +87,7 @@ def test_copies_are_strong_and_what_only_follows_is_weak() -> None:
         "descent",
         "message",
     ]
-    assert found.told([3])[0].weight == 0.8
+    assert found.with_evidence([3])[0].weight == 0.8
     assert found.copies.keys() == {source, copy}
     assert found.later() == {other: True}
     assert [(one.strong, one.first, one.steps) for one in found.holders().values()][-1] == (False, 8, 1)
@@ -112,7 +120,7 @@ def test_sessions_are_asked_for_as_they_are_reached_and_in_any_order() -> None:
             some = {dice.choice(sorted(found.wanted))}
             (place,) = some
             found.feed(spread(rows[place], uses.get(place), links=abroad.get(place)), some)
-        shapes.append([(one.seq, one.strong, one.weight) for one in found.told(found.infected())])
+        shapes.append([(one.seq, one.strong, one.weight) for one in found.with_evidence(found.infected())])
     assert shapes[0] == [(1, True, 1.0), (6, True, 1.0), (11, True, 0.9), (20, False, 0.45)]
     assert all(shape == shapes[0] for shape in shapes)
 
@@ -158,11 +166,11 @@ def test_the_surest_way_counts_and_evidence_is_surest_first_in_any_order() -> No
                     ),
                     some,
                 )
-            told = found.told(found.infected())
-            assert all(one.weight == one.evidence[0].weight for one in told)
-            weights = {one.seq: one.weight for one in told}
-            assert all(edge.from_seq in weights for one in told for edge in one.evidence)
-            shapes.append(told)
+            received = found.with_evidence(found.infected())
+            assert all(one.weight == one.evidence[0].weight for one in received)
+            weights = {one.seq: one.weight for one in received}
+            assert all(edge.from_seq in weights for one in received for edge in one.evidence)
+            shapes.append(received)
         assert all(shape == shapes[0] for shape in shapes)
 
 

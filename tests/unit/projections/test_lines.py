@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from observatory.features.archive.violations import BUCKETS, Violation, folded
-from observatory.features.costs.branch_periods import lines
+from observatory.features.archive.violations import BUCKETS, ViolationRecord, summarize_violations
+from observatory.features.costs.branch_periods import cost_lines
 from observatory.protocol.clock import from_ns, to_ns
 
 Row = dict[str, Any]
@@ -44,7 +44,7 @@ TREE = [
 
 def test_every_step_counts_in_the_narrowest_branch_and_in_no_other_s701() -> None:
     """S701: they add up to the whole; the dearest first, each with who spent it."""
-    found = lines(TREE, START, START + 100 * SECOND)
+    found = cost_lines(TREE, START, START + 100 * SECOND)
     assert [(row["step"], row["cost"], row["steps"]) for row in found] == [
         ("o", 64.0, 1),
         ("x", 32.0, 1),
@@ -58,18 +58,20 @@ def test_every_step_counts_in_the_narrowest_branch_and_in_no_other_s701() -> Non
 
 
 def test_only_steps_of_the_time_count_though_their_branch_began_before_s701() -> None:
-    found = lines(TREE, START + 50 * SECOND, START + 99 * SECOND)
+    found = cost_lines(TREE, START + 50 * SECOND, START + 99 * SECOND)
     assert [(row["step"], row["cost"]) for row in found] == [("d", 16.0)]
-    assert lines(TREE, START - 9, START) == lines([], START, START + 1) == []
+    assert cost_lines(TREE, START - 9, START) == cost_lines([], START, START + 1) == []
 
 
 def test_a_step_that_costs_nothing_is_no_line_s701() -> None:
-    assert lines([node("r", None, 0, 0.0)], START, START + SECOND) == []
+    assert cost_lines([node("r", None, 0, 0.0)], START, START + SECOND) == []
 
 
-def violation(number: int, agent: str | None, reason: str, second: int, version: str = "v1") -> Violation:
+def violation(
+    number: int, agent: str | None, reason: str, second: int, version: str = "v1"
+) -> ViolationRecord:
     at = from_ns(START + second * SECOND)
-    return Violation(number, f"evt_{number}", at, agent, version, reason, "sha256:0")
+    return ViolationRecord(number, f"evt_{number}", at, agent, version, reason, "sha256:0")
 
 
 def test_violations_are_grouped_by_agent_version_and_reason_with_counts_over_time_s706() -> None:
@@ -81,7 +83,7 @@ def test_violations_are_grouped_by_agent_version_and_reason_with_counts_over_tim
         violation(2, None, "r", 30),
         violation(1, "a", "r", -5),
     ]
-    shown = folded(found, START, START + 60 * SECOND)
+    shown = summarize_violations(found, START, START + 60 * SECOND)
     assert [(row["agent_id"], row["capability_version"], row["count"]) for row in shown.groups] == [
         ("a", "v1", 3),
         (None, "v1", 1),
@@ -91,4 +93,4 @@ def test_violations_are_grouped_by_agent_version_and_reason_with_counts_over_tim
     assert (first["first_at"], first["last_at"]) == (found[4].at, found[0].at)
     assert (first["counts"][0], first["counts"][59], sum(first["counts"])) == (1, 2, 3)
     assert (len(shown.counts), sum(shown.counts), shown.counts[30]) == (BUCKETS, 5, 1)
-    assert folded([], START, START + SECOND).groups == []
+    assert summarize_violations([], START, START + SECOND).groups == []

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.features.search.query_language import LATEST_NS, Query, parse
-from observatory.features.search.types_query import Clause, Term
+from observatory.features.search.query_language import LATEST_NS, SearchQuery, parse
+from observatory.features.search.types_query import Clause
 from observatory.store.search_postgres import match as tsquery
+from observatory.store.search_query import Term
 from observatory.store.search_sqlite import match as fts5
 
 NOW_NS = 1_794_787_200_000_000_000  # 2026-11-16T00:00:00Z
 HOUR_NS = 3_600_000_000_000
 
 
-def told(query: Query) -> dict[str, Any]:
+def received(query: SearchQuery) -> dict[str, Any]:
     """Only what was found."""
     found = {
         "every": [[_text(term) for term in group] for group in query.wanted.every],
@@ -127,7 +128,7 @@ def _text(term: Term) -> str:
 )  # fmt: skip
 def test_a_line_is_read_as_well_as_can_be_s272(line: str, expected: dict[str, Any]) -> None:
     """S272, S273: words, phrases, meaning, filters and times; what cannot be read is told, never refused."""
-    found = told(parse(line, NOW_NS))
+    found = received(parse(line, NOW_NS))
     assert found == {name: value for name, value in expected.items() if value}
 
 

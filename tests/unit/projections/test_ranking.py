@@ -7,12 +7,13 @@ import time
 import pytest
 
 from observatory.features.search.ranking import Scored, bm25, counted, fuse, holds, matches, snippet
-from observatory.features.search.types_query import Near, Term, Wanted
+from observatory.features.search.types_query import SimilarDocument
 from observatory.features.search.words import plain, words_of
+from observatory.store.search_query import Term, WordQuery
 
 
-def wanted(*words: str) -> Wanted:
-    return Wanted(tuple((Term(tuple(word.split())),) for word in words))
+def wanted(*words: str) -> WordQuery:
+    return WordQuery(tuple((Term(tuple(word.split())),) for word in words))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_words_have_one_spelling_s270(text: str, expected: str) -> None:
 def test_a_document_is_ranked_by_how_often_and_how_rare_s275() -> None:
     """S275: more often, rarer words, shorter documents come first; the newer among equals."""
     assert [one.seq for one in bm25(wanted("a"), [(1, "a b c"), (2, "a b a"), (3, "a b c")])] == [2, 3, 1]
-    either = Wanted(((Term(("a",)), Term(("z",))),))
+    either = WordQuery(((Term(("a",)), Term(("z",))),))
     found = [(1, "a x y"), (2, "a x y"), (3, "z x y"), (4, "a x y")]
     assert bm25(either, found)[0].seq == 3 and bm25(either, found)[0].terms == ("z",)
     assert [one.seq for one in bm25(wanted("a"), [(1, "a"), (2, "a " + "b " * 50)])] == [1, 2]
@@ -45,7 +46,7 @@ def test_a_document_is_ranked_by_how_often_and_how_rare_s275() -> None:
 def test_ranks_are_added_s275() -> None:
     """S275: what both found comes before what one found; the newer first among equals."""
     text = [Scored(1, 9.0, ("a",)), Scored(2, 8.0, ("a",))]
-    alike = [Near(3, 0.9, ""), Near(2, 0.5, "")]
+    alike = [SimilarDocument(3, 0.9, ""), SimilarDocument(2, 0.5, "")]
     hits = fuse(text, alike)
     assert [hit.seq for hit in hits] == [2, 3, 1]
     assert (hits[0].text_rank, hits[0].like_rank, hits[0].likeness) == (2, 2, 0.5)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from observatory.features.fleet.commands import read_back
-from observatory.features.fleet.regions import REGIONS, Place, fault_in, known, placed, region_of
-from observatory.features.loops.stage import plain
+from observatory.features.fleet.regions import (
+    REGIONS,
+    ClusterPlace,
+    cluster_region,
+    find_region,
+    place_problem,
+    region_of,
+)
+from observatory.features.fleet.types_regions import read_back
+from observatory.pipeline.tenant_settings import plain
 
 
 @pytest.mark.parametrize(
@@ -43,7 +50,7 @@ def test_every_region_is_found_by_its_own_name_and_lies_on_the_globe() -> None:
     assert len(REGIONS) > 100
     for key, region in REGIONS.items():
         provider, _, code = key.partition(":")
-        assert region_of(f"{provider}-{code}-mesh-1") == known(code) == region, key
+        assert region_of(f"{provider}-{code}-mesh-1") == find_region(code) == region, key
         assert -90 <= region.lat <= 90 and -180 <= region.lon <= 180 and region.name
     continents = {"eu": (34, 72, -25, 40), "us": (24, 50, -125, -66), "ap": (-48, 46, 68, 155)}
     for key, region in REGIONS.items():
@@ -55,44 +62,53 @@ def test_every_region_is_found_by_its_own_name_and_lies_on_the_globe() -> None:
 def test_an_operators_word_goes_before_the_name() -> None:
     """S230"""
     said = {
-        "onprem-zrh": Place(name="Zürich, own hall", lat=47.4, lon=8.5),
-        "aws-eu-central-1-*": Place(region="eu-west-1"),
-        "aws-eu-central-1-mesh-*": Place(region="aws:eu-north-1"),
-        "lab": Place(),
+        "onprem-zrh": ClusterPlace(name="Zürich, own hall", lat=47.4, lon=8.5),
+        "aws-eu-central-1-*": ClusterPlace(region="eu-west-1"),
+        "aws-eu-central-1-mesh-*": ClusterPlace(region="aws:eu-north-1"),
+        "lab": ClusterPlace(),
     }
-    zurich = placed("onprem-zrh", said)
+    zurich = cluster_region("onprem-zrh", said)
     assert zurich is not None and (zurich.name, zurich.lat) == ("Zürich, own hall", 47.4)
-    wide, longest = placed("aws-eu-central-1-x", said), placed("aws-eu-central-1-mesh-04", said)
+    wide, longest = (
+        cluster_region("aws-eu-central-1-x", said),
+        cluster_region("aws-eu-central-1-mesh-04", said),
+    )
     assert wide is not None and wide.region == "aws:eu-west-1"
     assert longest is not None and longest.region == "aws:eu-north-1"
-    assert placed("lab", said) is None and placed(None, said) is None and placed("elsewhere", said) is None
+    assert (
+        cluster_region("lab", said) is None
+        and cluster_region(None, said) is None
+        and cluster_region("elsewhere", said) is None
+    )
 
 
 @pytest.mark.parametrize(
     ("cluster", "place", "word"),
     [
-        ("x", Place(region="mars-north-1"), "none that is known"),
-        ("x", Place(region="eu-west-1", lat=1, lon=1), "not both"),
-        ("x", Place(lat=1), "both lat and lon"),
-        ("*", Place(region="eu-west-1"), "names a cluster"),
-        ("a*b", Place(region="eu-west-1"), "at its end only"),
+        ("x", ClusterPlace(region="mars-north-1"), "unknown region"),
+        ("x", ClusterPlace(region="eu-west-1", lat=1, lon=1), "not both"),
+        ("x", ClusterPlace(lat=1), "both lat and lon"),
+        ("*", ClusterPlace(region="eu-west-1"), "names a cluster"),
+        ("a*b", ClusterPlace(region="eu-west-1"), "only at its end"),
     ],
 )
-def test_what_cannot_be_meant_is_told_in_a_sentence(cluster: str, place: Place, word: str) -> None:
+def test_what_cannot_be_meant_is_told_in_a_sentence(cluster: str, place: ClusterPlace, word: str) -> None:
     """S230"""
-    problem = fault_in(cluster, place)
+    problem = place_problem(cluster, place)
     assert problem is not None and word in problem
 
 
 def test_what_can_be_meant_has_no_fault() -> None:
     """S230"""
-    assert fault_in("a-*", Place(region="eu-west-1")) is None
-    assert fault_in("a", Place(lat=1, lon=2)) is None and fault_in("a", Place()) is None
+    assert place_problem("a-*", ClusterPlace(region="eu-west-1")) is None
+    assert (
+        place_problem("a", ClusterPlace(lat=1, lon=2)) is None and place_problem("a", ClusterPlace()) is None
+    )
 
 
 def test_what_the_trail_says_of_a_place_can_be_read_back() -> None:
     """S230: an import makes the same setting of it."""
     place = {"name": "Zürich", "lat": 47.4, "lon": -8.25}
-    told = plain(place)
-    assert told == {"name": "Zürich", "lat": "47.4", "lon": "-8.25"}
-    assert read_back(told) == place and read_back({"region": "eu-west-1"}) == {"region": "eu-west-1"}
+    received = plain(place)
+    assert received == {"name": "Zürich", "lat": "47.4", "lon": "-8.25"}
+    assert read_back(received) == place and read_back({"region": "eu-west-1"}) == {"region": "eu-west-1"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from observatory.features.sessions.status import Cap, Caps, status_of
+from observatory.features.sessions.types_status import Cap, Caps, status_of
 
 
 def session(**more: Any) -> dict[str, Any]:

@@ -7,16 +7,18 @@ import random
 import numpy as np
 import pytest
 
-from observatory.features.graph.step_table import Sheaf, among, grouped
-from observatory.features.graph.types_spread import Steps
+from observatory.features.graph.types_spread import StepColumns
+from observatory.features.graph.types_step_table import StepTable, grouped, is_among
 
 
-def steps(*numbers: int) -> Steps:
-    return Steps.of((seq, seq, -seq, 1, seq % 3, 0, seq / 4, seq, 0, None, f"tool {seq}") for seq in numbers)
+def steps(*numbers: int) -> StepColumns:
+    return StepColumns.of(
+        (seq, seq, -seq, 1, seq % 3, 0, seq / 4, seq, 0, None, f"tool {seq}") for seq in numbers
+    )
 
 
 def test_steps_that_came_in_parts_are_found_in_order() -> None:
-    sheaf = Sheaf()
+    sheaf = StepTable()
     assert len(sheaf.steps) == 0 and 3 not in sheaf
     assert sheaf.add(steps(3, 9)) == [3, 9]
     sheaf.add(steps(1, 5))
@@ -31,8 +33,8 @@ def test_steps_that_came_in_parts_are_found_in_order() -> None:
 @pytest.mark.parametrize("far", [1, 1 << 50])
 def test_what_is_among_others_however_far_apart_they_are(far: int) -> None:
     numbers = np.array([1, 2, 3, 4 * far, 5 * far], np.int64)
-    assert numbers[among(numbers, {2, 4 * far, 9})].tolist() == [2, 4 * far]
-    assert not among(numbers, ()).any()
+    assert numbers[is_among(numbers, {2, 4 * far, 9})].tolist() == [2, 4 * far]
+    assert not is_among(numbers, ()).any()
 
 
 @pytest.mark.parametrize("spread", [3, 1 << 40])

@@ -15,17 +15,18 @@ from typing import Any, cast
 
 import pytest
 
-from observatory.features.cascade.blast_radius import held, summed
-from observatory.features.cascade.cascade import Cascade, Tainted
+from observatory.derived.seen import DerivedWrite
+from observatory.features.cascade.blast_radius import affected_agents, blast_totals
+from observatory.features.cascade.cascade import BlastRadius, ForwardWalk
 from observatory.features.cascade.routes import cascade_of
-from observatory.features.cascade.types_rows import Spot
+from observatory.features.cascade.types_rows import LocatedStep
 from observatory.features.facts.routes_infection import infection_of
-from observatory.features.facts.types import PLACE_BITS, FactRow, UseRow, fact_number
+from observatory.features.facts.types import FactRow, UseRow, fact_number
 from observatory.features.graph import types_spread as columns
-from observatory.http.app_state import House
+from observatory.features.graph.types_spread import PLACE_BITS
+from observatory.http.app_state import AppState
 from observatory.pipeline.state import Principal
-from observatory.runtime.seen import Put
-from observatory.store.derived_sqlite import SqliteDerived
+from observatory.stores import sqlite_derived
 from tests.unit.projections import cascade_before, infection_before
 from tests.unit.projections.rows_before import Downstream, Spread, StepRow, TaintRow
 
@@ -107,7 +108,7 @@ class Mesh:
         for row in self.tables["insight_uses"]:
             found.add((homes[row["fact_id"] >> PLACE_BITS], row["session_no"], 0, 0, "use"))
         self.tables["insight_crossings"] = [
-            dict(zip(columns.Crossings.__slots__, row, strict=True))
+            dict(zip(columns.CrossingColumns.__slots__, row, strict=True))
             for row in sorted(found)
             if row[0] != row[1]
         ]
@@ -119,8 +120,8 @@ class Mesh:
         if not any(all(one[part] == row[part] for part in key) for one in rows[-8:]):
             rows.append(row)
 
-    async def keep(self, derived: SqliteDerived) -> None:
-        puts = [Put(table, rows) for table, rows in self.tables.items()]
+    async def keep(self, derived: Any) -> None:
+        puts = [DerivedWrite(table, rows) for table, rows in self.tables.items()]
         until = len(self.tables["insight_steps"])
         assert await derived.apply(TENANT, 0, until, 1, puts, [])
 
@@ -187,11 +188,11 @@ class Mesh:
             if row["from_no"] in sessions and row["kind"] != "use"
         ]
         return columns.Spread(
-            _columns(columns.Steps, steps, state=columns.STATES),
-            _columns(columns.Links, links, kind=columns.LINK_KINDS),
-            _columns(columns.Facts, facts),
-            _columns(columns.Uses, uses, kind=columns.USE_KINDS),
-            _columns(columns.Crossings, abroad, kind=columns.LINK_KINDS),
+            _columns(columns.StepColumns, steps, state=columns.STATES),
+            _columns(columns.LinkColumns, links, kind=columns.LINK_KINDS),
+            _columns(columns.FactColumns, facts),
+            _columns(columns.UseColumns, uses, kind=columns.USE_KINDS),
+            _columns(columns.CrossingColumns, abroad, kind=columns.LINK_KINDS),
         )
 
 
@@ -210,7 +211,7 @@ def same_infection(mesh: Mesh, source: Row, found: Any) -> int:
     assert found.copies == plain.copies
     for mine, theirs in ((found.strong, plain.strong), (found.weak, plain.weak)):
         assert [(seq, mine.get(seq)) for seq in infected] == [(seq, theirs.get(seq)) for seq in infected]
-    assert found.told(infected) == plain.told(infected)
+    assert found.with_evidence(infected) == plain.received(infected)
     assert found.later() == plain.later()
     assert found.holders() == plain.holders()
     assert list(found.holders()) == list(plain.holders())
@@ -218,9 +219,9 @@ def same_infection(mesh: Mesh, source: Row, found: Any) -> int:
     return len(infected)
 
 
-def same_blast(mesh: Mesh, spot: Spot, found: Any) -> int:
+def same_blast(mesh: Mesh, spot: LocatedStep, found: Any) -> int:
     plain = cascade_before.Cascade(spot.seq, spot.session_no)
-    again = Cascade(spot.seq, spot.session_no)
+    again = ForwardWalk(spot.seq, spot.session_no)
     while plain.wanted:
         wanted = set(plain.wanted)
         assert again.wanted == wanted
@@ -235,15 +236,15 @@ def same_blast(mesh: Mesh, spot: Spot, found: Any) -> int:
     assert found.evidence(mine, order) == plain.evidence(tainted, order)
     assert found.received(mine) == plain.received(tainted)
     facts = [fact_id for seq in order for fact_id in plain.made.get(seq, ())]
-    assert summed(found, mine)["facts"] == facts
+    assert blast_totals(found, mine)["facts"] == facts
     same_sums(mesh, found, mine)
     assert mine.weight.keys() == tainted.weight.keys()
     return len(order)
 
 
-def same_sums(mesh: Mesh, found: Cascade, mine: Tainted) -> None:
+def same_sums(mesh: Mesh, found: ForwardWalk, mine: BlastRadius) -> None:
     """What is told of all of it, step by step instead of by columns."""
-    sums = summed(found, mine)
+    sums = blast_totals(found, mine)
     rows = [row for row in mesh.tables["insight_steps"] if row["seq"] in mine.depth]
     agents: dict[int, dict[str, Any]] = {}
     tools: dict[tuple[str, str], int] = {}
@@ -260,9 +261,9 @@ def same_sums(mesh: Mesh, found: Cascade, mine: Tainted) -> None:
         if row["tool"] and row["seq"] != found.origin:
             tools[row["tool"], sure] = tools.get((row["tool"], sure), 0) + 1
     for number, one in agents.items():
-        told, sure = sums["agents"][number], "strong" if "strong" in one["seqs"] else "weak"
-        assert (told["strength"], told["first"]) == (sure, one["seqs"][sure])
-        assert [told[name] for name in ("sessions", "steps", "cost")] == [
+        received, sure = sums["agents"][number], "strong" if "strong" in one["seqs"] else "weak"
+        assert (received["strength"], received["first"]) == (sure, one["seqs"][sure])
+        assert [received[name] for name in ("sessions", "steps", "cost")] == [
             one[name] for name in ("sessions", "steps", "cost")
         ]
     assert {
@@ -270,7 +271,7 @@ def same_sums(mesh: Mesh, found: Cascade, mine: Tainted) -> None:
     } == tools  # all of them succeeded, or are held
     assert sums["spend"]["strong"] + sums["spend"]["weak"] == sum(row["cost"] for row in rows)
     assert sums["sessions"] == {row["session_no"] for row in rows}
-    assert held(found, mine) == ({*found.received(mine), *agents}, rooms)
+    assert affected_agents(found, mine) == ({*found.received(mine), *agents}, rooms)
 
 
 @pytest.mark.parametrize(
@@ -281,18 +282,20 @@ def test_the_same_as_before(tmp_path: Path, count: int, sessions: int, near: int
         reached = blasted = 0
         for seed in range(8):
             mesh = Mesh(seed, count, sessions, near)
-            derived = SqliteDerived(tmp_path / f"{seed}.db")
+            derived = sqlite_derived(tmp_path / f"{seed}.db")
             await derived.start()
             await mesh.keep(derived)
-            house = cast(House, SimpleNamespace(derived=derived, settings=SimpleNamespace(orphan_wait_s=0)))
+            harness = cast(
+                AppState, SimpleNamespace(derived=derived, settings=SimpleNamespace(orphan_wait_s=0))
+            )
             for source in random.Random(seed).sample(mesh.tables["insight_facts"], 6):
                 row = FactRow(*(source[name] for name in FactRow._fields))
-                found, truncated = await infection_of(house, WHO, row)
+                found, truncated = await infection_of(harness, WHO, row)
                 assert not truncated
                 reached = max(reached, same_infection(mesh, source, found))
             for step in random.Random(seed).sample(mesh.tables["insight_steps"], 6):
-                spot = Spot(*(step[name] for name in Spot._fields))
-                cascade, truncated = await cascade_of(house, WHO, spot)
+                spot = LocatedStep(*(step[name] for name in LocatedStep._fields))
+                cascade, truncated = await cascade_of(harness, WHO, spot)
                 assert not truncated
                 blasted = max(blasted, same_blast(mesh, spot, cascade))
             await derived.stop()

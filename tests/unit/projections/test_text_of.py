@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from observatory.features.sessions.message_text import MOST, document, parts_of
-from observatory.features.sessions.types import Played, seen_of
+from observatory.features.graph.types_session import SessionMessage, seen_of
+from observatory.features.search.document import MAX_CHARACTERS, document, parts_of
 from observatory.protocol.envelope import BY_TYPE
 from tests.samples import decision_log, envelope
 
@@ -26,7 +26,7 @@ PAYLOADS: dict[str, dict[str, Any]] = {
 
 def seen(kind: str, body: dict[str, Any] | None) -> Any:
     raw = None if body is None else json.dumps(body).encode()
-    row = Played(
+    row = SessionMessage(
         1, "m", "s", kind, "forwarded", None, 0, None, "2026-11-16T00:00:00.000000000Z", raw,
         False, None, None, None,
     )  # fmt: skip
@@ -67,6 +67,6 @@ def test_a_log_is_found_by_all_it_holds_s270() -> None:
 def test_a_long_text_is_cut_and_a_shredded_one_is_gone_s270() -> None:
     """S270: so many characters in all; nothing but the sender of what is no more."""
     long = seen("decision_log", decision_log(cognition={"intent": "word " * 10_000}))
-    assert sum(len(text) for _, text in parts_of(long.log, None, "a")) <= MOST
+    assert sum(len(text) for _, text in parts_of(long.log, None, "a")) <= MAX_CHARACTERS
     assert "researcher" in document(long).body
     assert parts_of(None, None, "ada") == [("agent", "ada")]

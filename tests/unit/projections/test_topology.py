@@ -7,30 +7,30 @@ from typing import Any
 import pytest
 
 from observatory.features.fleet import map as fleet
-from observatory.features.fleet.edges import causal_status, flows, sliding
-from observatory.features.fleet.node_states import (
+from observatory.features.fleet.types_edges import causal_status, flows, sliding
+from observatory.features.fleet.types_node_states import (
     COLOURS,
     MARKS,
     SECOND,
     SHAPES,
     WORST,
-    Alarm,
-    Facts,
+    AgentFacts,
     Halt,
+    LoopAlarm,
     judge,
-    replayed,
-    worst,
+    judge_replay,
+    worst_state,
 )
 from observatory.features.fleet.types_traffic import EdgeSum
-from observatory.pipeline.ports import EdgeCount
+from observatory.pipeline.ports import TrafficEdge
 
 NOW = 1_000_000 * SECOND
-LOOP, WARNING = Alarm("loop", "ses-1", "ratio"), Alarm("warning", "ses-1", "ratio")
+LOOP, WARNING = LoopAlarm("loop", "ses-1", "ratio"), LoopAlarm("warning", "ses-1", "ratio")
 KILL, PAUSE, HOLD = Halt("kill", "everything", 1), Halt("pause", "ses-1", 1), Halt("hold", "gate", 1, 2)
-EVERYTHING = Facts("evicted", NOW, NOW, (WARNING, LOOP), (HOLD, PAUSE, KILL), NOW - SECOND, NOW - SECOND)
+EVERYTHING = AgentFacts("evicted", NOW, NOW, (WARNING, LOOP), (HOLD, PAUSE, KILL), NOW - SECOND, NOW - SECOND)
 
 
-def without(facts: Facts, **less: Any) -> Facts:
+def without(facts: AgentFacts, **less: Any) -> AgentFacts:
     return facts._replace(**less)
 
 
@@ -45,12 +45,12 @@ LADDER = [
     (free := without(valid, halts=()), "blocked", 8),
     (well := without(free, alarms=()), "active", 9),
     (without(well, last_seen_ns=NOW - 30 * SECOND), "idle", 10),
-    (Facts(), "idle", 10),
+    (AgentFacts(), "idle", 10),
 ]
 
 
 @pytest.mark.parametrize(("facts", "state", "rule"), LADDER)
-def test_the_first_rule_that_holds_gives_the_state(facts: Facts, state: str, rule: int) -> None:
+def test_the_first_rule_that_holds_gives_the_state(facts: AgentFacts, state: str, rule: int) -> None:
     """S226: each rung lacks what the one above it had."""
     judged = judge(facts, NOW, 30)
     assert (judged.state, judged.rule) == (state, rule)
@@ -61,30 +61,30 @@ def test_the_first_rule_that_holds_gives_the_state(facts: Facts, state: str, rul
     ("facts", "word"),
     [
         (EVERYTHING, "evicted 1 s ago"),
-        (alive, "circles in session ses-1"),
+        (alive, "is looping in session ses-1"),
         (without(valid, halts=(PAUSE,)), "paused in session ses-1"),
-        (without(valid, halts=(HOLD,)), "2 of its messages are held (gate)"),
-        (valid, "kill-switch on everything"),
+        (without(valid, halts=(HOLD,)), "2 messages are held (gate)"),
+        (valid, "kill switch on everything"),
         (without(well, last_seen_ns=NOW - 7_300 * SECOND), "for 2 h"),
-        (Facts(), "nothing yet"),
+        (AgentFacts(), "nothing yet"),
     ],
 )
-def test_a_state_has_a_reason_in_words(facts: Facts, word: str) -> None:
+def test_a_state_has_a_reason_in_words(facts: AgentFacts, word: str) -> None:
     """S226"""
     assert word in judge(facts, NOW, 30).reason
 
 
 def test_liveness_never_comes_from_messages() -> None:
     """S226: silent for a year without ever a heartbeat is idle; a heartbeat alone makes nobody active."""
-    assert judge(Facts("unknown", NOW - 31_536_000 * SECOND), NOW, 30).state == "idle"
-    assert judge(Facts("healthy", NOW - 60 * SECOND, heartbeat_ns=NOW), NOW, 30).state == "idle"
-    assert judge(Facts("zombie", NOW, heartbeat_ns=NOW - 31 * SECOND), NOW, 30).state == "dead"
+    assert judge(AgentFacts("unknown", NOW - 31_536_000 * SECOND), NOW, 30).state == "idle"
+    assert judge(AgentFacts("healthy", NOW - 60 * SECOND, heartbeat_ns=NOW), NOW, 30).state == "idle"
+    assert judge(AgentFacts("zombie", NOW, heartbeat_ns=NOW - 31 * SECOND), NOW, 30).state == "dead"
 
 
 def test_a_violation_marks_for_its_window() -> None:
     """S226"""
-    assert judge(Facts(violation_ns=NOW - 29 * SECOND), NOW, 30).state == "schema_violation"
-    assert judge(Facts(violation_ns=NOW - 30 * SECOND), NOW, 30).state == "idle"
+    assert judge(AgentFacts(violation_ns=NOW - 29 * SECOND), NOW, 30).state == "schema_violation"
+    assert judge(AgentFacts(violation_ns=NOW - 30 * SECOND), NOW, 30).state == "idle"
 
 
 def test_every_state_has_a_colour_a_mark_and_a_shape_of_its_own() -> None:
@@ -100,11 +100,11 @@ def test_every_state_has_a_colour_a_mark_and_a_shape_of_its_own() -> None:
 
 def test_a_replay_tells_what_minute_counters_tell() -> None:
     """S233"""
-    assert replayed(1, 1, 5, NOW - 1, NOW).state == "dead"
-    assert replayed(1, 1, 5, NOW + 1, NOW).state == "alert_entropy"  # evicted later
-    assert replayed(1, 0, 5, None, NOW).state == "schema_violation"
-    assert replayed(0, 0, 5, None, NOW).state == "active"
-    assert replayed(0, 0, 0, None, NOW).state == "idle"
+    assert judge_replay(1, 1, 5, NOW - 1, NOW).state == "dead"
+    assert judge_replay(1, 1, 5, NOW + 1, NOW).state == "alert_entropy"  # evicted later
+    assert judge_replay(1, 0, 5, None, NOW).state == "schema_violation"
+    assert judge_replay(0, 0, 5, None, NOW).state == "active"
+    assert judge_replay(0, 0, 0, None, NOW).state == "idle"
 
 
 def edge(**more: int) -> EdgeSum:
@@ -150,9 +150,9 @@ def test_a_pair_has_one_edge_with_what_was_addressed_and_what_followed() -> None
     """S231, S232: the worse of both is its status; who is not on the map has no edge."""
     half = NOW - NOW % (60 * SECOND) + 30 * SECOND
     counts = [
-        EdgeCount(1, 2, None, 120, 60, 0, None),
-        EdgeCount(1, 0, "type:x", 3, 3, 3, half),
-        EdgeCount(0, 2, None, 9, 9, 0, None),  # a person wrote
+        TrafficEdge(1, 2, None, 120, 60, 0, None),
+        TrafficEdge(1, 0, "type:x", 3, 3, 3, half),
+        TrafficEdge(0, 2, None, 9, 9, 0, None),  # a person wrote
     ]
     spent = [(1, 2, n * 1_000_000) for n in range(1, 101)]
     sums = [edge(failed_lately=6), EdgeSum(2, 9, "causal", 1, 0, 0, 1, 0, 0, 0)]
@@ -178,9 +178,9 @@ def member(name: str, kind: str, cluster: str | None, state: str = "active", rat
         "agent_id": name, "entity_id": f"agt_{name}", "display_name": None, "agent_type": kind,
         "cluster_id": cluster, "messages": 1, "last_seen_ns": NOW,
     }  # fmt: skip
-    from observatory.features.fleet.node_states import Judged
+    from observatory.features.fleet.types_node_states import JudgedState
 
-    judged = Judged(state, 9, "because")  # type: ignore[arg-type]
+    judged = JudgedState(state, 9, "because")  # type: ignore[arg-type]
     alarms = [] if state != "alert_entropy" else [fleet.alarm("loop", "critical", "goes in circles")]
     return fleet.node(agent, judged, "unknown", {"messages": rate, "cost": 0.5}, alarms)
 
@@ -206,7 +206,7 @@ def test_groups_count_states_and_show_the_worst() -> None:
     assert clusters["cluster:onprem"]["region"] is None
     kinds = {group["id"] for group in fleet.groups(CREW, "group", {})}
     assert "group:aws-eu-central-1/writer" in kinds and len(kinds) == 4
-    assert worst({"idle": 5, "dead": 1, "blocked": 1}) == "blocked" and worst({}) == "idle"
+    assert worst_state({"idle": 5, "dead": 1, "blocked": 1}) == "blocked" and worst_state({}) == "idle"
 
 
 def test_layers_are_types_or_regions_and_nobody_stands_on_a_wrong_spot() -> None:

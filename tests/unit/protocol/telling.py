@@ -6,17 +6,17 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from observatory.features.otlp.records import Log, Span
-from observatory.features.otlp.span_values import Tally
-from observatory.features.otlp.spans import Family, Record, Step
+from observatory.features.otlp.records import OtlpLog, OtlpSpan
+from observatory.features.otlp.span_values import IngestTally
+from observatory.features.otlp.spans import Record, SpanFamily, SpanStep
 
 Json = dict[str, Any]
 TRACE, AT = "0af7651916cd43dd8448eb211c80319c", 1_700_000_000_000_000_000
 
 
-def span(name: str = "chat m", /, number: int = 1, parent: int = 0, kind: int = 1, **more: Any) -> Span:
+def span(name: str = "chat m", /, number: int = 1, parent: int = 0, kind: int = 1, **more: Any) -> OtlpSpan:
     attributes = more.pop("attributes", {})
-    told: Json = {
+    received: Json = {
         "trace_id": TRACE,
         "span_id": f"{number:016x}",
         "parent_id": f"{parent:016x}" if parent else "",
@@ -33,11 +33,11 @@ def span(name: str = "chat m", /, number: int = 1, parent: int = 0, kind: int = 
         "scope": "test",
         "size": 100,
     }
-    return Span(**(told | more))
+    return OtlpSpan(**(received | more))
 
 
-def log(name: str, attributes: Json, **more: Any) -> Log:
-    told: Json = {
+def log(name: str, attributes: Json, **more: Any) -> OtlpLog:
+    received: Json = {
         "trace_id": "",
         "span_id": "",
         "name": name,
@@ -49,15 +49,17 @@ def log(name: str, attributes: Json, **more: Any) -> Log:
         "scope": "com.anthropic.claude_code.events",
         "size": 100,
     }
-    return Log(**(told | more))
+    return OtlpLog(**(received | more))
 
 
-def steps_of(spans: Sequence[Span], record: Record | None = None) -> tuple[list[Step | None], Tally]:
-    return Family(spans).steps(None, record)
+def steps_of(
+    spans: Sequence[OtlpSpan], record: Record | None = None
+) -> tuple[list[SpanStep | None], IngestTally]:
+    return SpanFamily(spans).steps(None, record)
 
 
-def bodies(*spans: Span, bound: str | None = None) -> list[Json]:
-    return [json.loads(one.body) for one in Family(spans).steps(bound)[0] if one]
+def bodies(*spans: OtlpSpan, bound: str | None = None) -> list[Json]:
+    return [json.loads(one.body) for one in SpanFamily(spans).steps(bound)[0] if one]
 
 
 def body(**attributes: Any) -> Json:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from observatory.features.certificates.authority import issue, make_authority
-from observatory.features.certificates.inventory import DAY_NS, Bound, inventory, standing_of
-from observatory.protocol.certificates import NotACertificate, bound_to, read, read_pem
+from observatory.features.certificates.inventory import DAY_NS, AgentBinding, inventory, validity_of
+from observatory.protocol.certificates import InvalidCertificate, make_binding, read, read_pem
 
 AUTHORITY = make_authority("Unit, authority")
 
@@ -23,9 +23,9 @@ def test_facts_are_read_and_garbage_is_refused_in_words_s866() -> None:
     assert found.is_current(now_ns) and not found.is_current(found.not_after_ns + 1)
     assert read_pem(pair.pem + AUTHORITY.pem) == [pair.der, AUTHORITY.der]
     for bad in (b"", b"\x30\x03\x02\x01\x01", pair.der[:-7], b"-" * 99):
-        with pytest.raises(NotACertificate):
+        with pytest.raises(InvalidCertificate):
             read(bad)
-        with pytest.raises(NotACertificate):
+        with pytest.raises(InvalidCertificate):
             read_pem(bad)
 
 
@@ -39,7 +39,7 @@ def test_facts_are_read_and_garbage_is_refused_in_words_s866() -> None:
     ],
 )
 def test_a_binding_has_one_spelling_s861(kind: str, given: str, kept: str) -> None:
-    assert bound_to(kind, given).value == kept  # type: ignore[arg-type]
+    assert make_binding(kind, given).value == kept  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_binding_has_one_spelling_s861(kind: str, given: str, kept: str) -> No
 )
 def test_what_is_no_binding_is_refused_s861(kind: str, given: str) -> None:
     with pytest.raises(ValueError, match="a "):
-        bound_to(kind, given)  # type: ignore[arg-type]
+        make_binding(kind, given)  # type: ignore[arg-type]
 
 
 def test_only_what_is_in_use_can_alarm_s867() -> None:
@@ -69,12 +69,17 @@ def test_only_what_is_in_use_can_alarm_s867() -> None:
             AUTHORITY, name, "agent", ["urn:x:ada"], now - timedelta(days=9), now + timedelta(days=days)
         )
         facts = read(pair.der)
-        told = {field: getattr(facts, field) for field in facts.__struct_fields__}
-        return told | {"names": '["uri:urn:x:ada"]', "key_ids": "[]", "first_seen_ns": 1, "last_seen_ns": 2}
+        received = {field: getattr(facts, field) for field in facts.__struct_fields__}
+        return received | {
+            "names": '["uri:urn:x:ada"]',
+            "key_ids": "[]",
+            "first_seen_ns": 1,
+            "last_seen_ns": 2,
+        }
 
     old, new = row("old", -1), row("new", 5)
     speakers = {str(new["fingerprint"]): ["ada"]}
-    bound = [Bound("ada", "e", "uri", "urn:x:ada")]
+    bound = [AgentBinding("ada", "e", "uri", "urn:x:ada")]
     server = read(AUTHORITY.der)
     found = inventory(server, [server], [old, new], speakers, bound, now_ns, 14)
     assert [(one.use, one.standing, one.is_used) for one in found] == [
@@ -84,4 +89,4 @@ def test_only_what_is_in_use_can_alarm_s867() -> None:
         ("client", "expired", False),
     ]
     assert found[2].agents == found[2].bound == ("ada",)
-    assert standing_of(server, server.not_before_ns - DAY_NS, 14) == "not_yet"
+    assert validity_of(server, server.not_before_ns - DAY_NS, 14) == "not_yet"

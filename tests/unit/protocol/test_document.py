@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observatory.protocol.document import MAX_DEPTH, has_no_twin_keys, offences, parse
+from observatory.protocol.document import MAX_DEPTH, has_no_duplicate_keys, offences, parse
 
 JSON = st.recursive(
     st.none()
@@ -38,7 +38,7 @@ def test_a_document_that_keeps_the_rules_is_clean_and_whole(value: Any, ascii_on
 
 @given(JSON)
 def test_the_cheap_look_finds_nothing_in_a_document_without_twins(value: Any) -> None:
-    assert has_no_twin_keys(json.dumps(value, ensure_ascii=False).encode())
+    assert has_no_duplicate_keys(json.dumps(value, ensure_ascii=False).encode())
 
 
 @given(JSON, st.sampled_from(["a", "", 'q"', "\\", "é", "a\\u0062"]), JSON, JSON)
@@ -49,7 +49,7 @@ def test_no_twin_key_is_missed_by_either_look(around: Any, key: str, one: Any, t
         document = parse(raw)
         assert document is not None
         assert not document.clean
-        assert not has_no_twin_keys(raw)
+        assert not has_no_duplicate_keys(raw)
 
 
 def _escaped(text: str) -> str:

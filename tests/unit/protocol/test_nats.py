@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from observatory.protocol import nats
 from observatory.protocol.credentials import digest, new_key, public_id
-from observatory.protocol.nats import BadAddress, Letter, Reply
-from observatory.protocol.nats_pipe import Broken, Intake, Outlet, Packet, channel_secret
+from observatory.protocol.nats import InvalidNatsAddress, NatsReply, NatsRequest
+from observatory.protocol.nats_frames import ChannelBroken, FrameReceiver, FrameSender, Packet, channel_secret
 
 KEY = new_key()
 SECRET = nats.secret_of(digest(KEY))
-LETTER = Letter("o.ingest.x", public_id(KEY) or "", 7, "POST /v1/messages", "_INBOX.a.b", b"{}", "k", "e")
+LETTER = NatsRequest(
+    "o.ingest.x", public_id(KEY) or "", 7, "POST /v1/messages", "_INBOX.a.b", b"{}", "k", "e"
+)
 
 
 @pytest.mark.parametrize(
@@ -61,24 +63,24 @@ nats://h?x=1 nats://:hush@"""
 
 @pytest.mark.parametrize("url", [*BAD.split(), "", "nats://h h/p", f"nats://h/{'p' * 33}"])
 def test_what_is_no_address_is_told_without_being_quoted_s820(url: str) -> None:
-    with pytest.raises(BadAddress) as told:
+    with pytest.raises(InvalidNatsAddress) as received:
         nats.address(url)
-    assert "hush" not in str(told.value)
+    assert "hush" not in str(received.value)
 
 
 def test_a_letter_comes_out_as_it_went_in_and_shows_no_key_s825() -> None:
-    headers = nats.sealed(LETTER, SECRET)
+    headers = nats.nats_headers(LETTER, SECRET)
     assert KEY not in str(headers) and digest(KEY).hex() not in str(headers)
-    found = nats.opened(LETTER.subject, headers, LETTER.body)
+    found = nats.parse_request(LETTER.subject, headers, LETTER.body)
     assert found is not None
     letter, signature = found
     assert letter == LETTER and nats.is_signed(SECRET, signature, *letter.parts())
 
 
-@pytest.mark.parametrize("field", Letter._fields)
+@pytest.mark.parametrize("field", NatsRequest._fields)
 def test_no_part_of_a_letter_can_be_changed_s825(field: str) -> None:
     """S825: not the subject, the time, the call, where the answer goes, nor a byte of the body."""
-    signature = nats.sealed(LETTER, SECRET)[nats.SIGNATURE]
+    signature = nats.nats_headers(LETTER, SECRET)[nats.SIGNATURE]
     value = getattr(LETTER, field)
     changed: Any = {field: value + 1 if isinstance(value, int) else value + value[:1]}
     assert not nats.is_signed(SECRET, signature, *LETTER._replace(**changed).parts())
@@ -94,7 +96,7 @@ def test_no_two_lists_of_parts_are_signed_alike_s825(one: list[bytes], other: li
     st.dictionaries(st.sampled_from([nats.KEY, nats.TIME, nats.SIGNATURE, nats.REPLY, nats.CALL]), st.text())
 )
 def test_whatever_the_headers_hold_it_is_a_letter_or_none(headers: dict[str, str]) -> None:
-    found = nats.opened("s", headers, b"")
+    found = nats.parse_request("s", headers, b"")
     assert found is None or found[0].public == headers[nats.KEY]
 
 
@@ -108,18 +110,18 @@ def test_answers_go_to_inboxes_only_s832() -> None:
 
 def test_only_a_signed_answer_to_this_letter_is_believed_s830() -> None:
     """S830: without a signature nothing but that it must wait, which makes nobody forget anything."""
-    signature = nats.sealed(LETTER, SECRET)[nats.SIGNATURE]
-    good = Reply(202, b'{"status":"accepted"}', "1")
-    headers = nats.answered(good, signature, SECRET)
+    signature = nats.nats_headers(LETTER, SECRET)[nats.SIGNATURE]
+    good = NatsReply(202, b'{"status":"accepted"}', "1")
+    headers = nats.reply_headers(good, signature, SECRET)
 
-    def read(headers: dict[str, str], body: bytes = good.body, to: str = signature) -> Reply | None:
-        return nats.read_answer(headers, body, to, SECRET)
+    def read(headers: dict[str, str], body: bytes = good.body, to: str = signature) -> NatsReply | None:
+        return nats.read_reply(headers, body, to, SECRET)
 
     assert read(headers) == good
     assert read(headers, b"{}") is None, "another body"
     assert read(headers, to="0" * 64) is None, "the answer to another letter"
     assert read(headers | {nats.STATUS: "200"}) is None
-    assert read(headers | {nats.AGAIN: "9"}) is None
+    assert read(headers | {nats.RETRY_AFTER: "9"}) is None
     for status, believed in (
         (200, False),
         (202, False),
@@ -130,15 +132,15 @@ def test_only_a_signed_answer_to_this_letter_is_believed_s830() -> None:
         (500, False),
         (503, True),
     ):
-        unsigned = nats.answered(Reply(status, b"{}"), signature, None)
+        unsigned = nats.reply_headers(NatsReply(status, b"{}"), signature, None)
         assert (read(unsigned, b"{}") is not None) is believed
     assert read({}) is None and read({nats.STATUS: "x"}) is None
-    assert read({nats.STATUS: "202", nats.SIGNATURE: "\udcff", nats.AGAIN: "\udcff"}) is None
+    assert read({nats.STATUS: "202", nats.SIGNATURE: "\udcff", nats.RETRY_AFTER: "\udcff"}) is None
 
 
-def ends(max_payload: int = 4_096, max_bytes: int = 1 << 20) -> tuple[Outlet, Intake]:
+def ends(max_payload: int = 4_096, max_bytes: int = 1 << 20) -> tuple[FrameSender, FrameReceiver]:
     secret = channel_secret(SECRET, "asked", "answered")
-    return Outlet(secret, b"there", max_payload), Intake(secret, b"there", max_bytes)
+    return FrameSender(secret, b"there", max_payload), FrameReceiver(secret, b"there", max_bytes)
 
 
 @given(st.lists(st.binary(max_size=20_000), max_size=5))
@@ -158,11 +160,13 @@ def test_a_lost_or_repeated_frame_breaks_the_channel_and_a_forged_one_did_not_co
     assert into.take(forged.headers, forged.body) is None
     assert into.take(None, b"") is None
     assert into.take({nats.SEQ: "\udcff", nats.OP: "frame", nats.SIGNATURE: "\udcff"}, b"") is None
-    other = next(iter(Outlet(channel_secret(SECRET, "asked", "answered"), b"back", 4_096).packets("frame")))
+    other = next(
+        iter(FrameSender(channel_secret(SECRET, "asked", "answered"), b"back", 4_096).packets("frame"))
+    )
     assert into.take(other.headers, other.body) is None, "what we said ourselves"
-    with pytest.raises(Broken, match="twice"):
+    with pytest.raises(ChannelBroken, match="twice"):
         into.take(first.headers, first.body)
-    with pytest.raises(Broken, match="lost"):
+    with pytest.raises(ChannelBroken, match="lost"):
         into.take(third.headers, third.body)
     assert into.take(second.headers, second.body) == ("frame", b"1")
 
@@ -170,5 +174,5 @@ def test_a_lost_or_repeated_frame_breaks_the_channel_and_a_forged_one_did_not_co
 def test_a_frame_without_end_is_not_collected_for_ever_s837() -> None:
     out, into = ends(max_bytes=10_000)
     packets = list(out.packets("frame", b"x" * 50_000))
-    with pytest.raises(Broken, match="large"):
+    with pytest.raises(ChannelBroken, match="large"):
         [into.take(packet.headers, packet.body) for packet in packets]

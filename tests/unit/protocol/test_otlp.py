@@ -15,13 +15,14 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 
 from observatory.features.exporters import otlp, otlp_answers
 from observatory.features.exporters.types_settings import (
+    EventFilterMatcher,
     Filters,
-    Sieve,
     problem_of_filters,
     problem_of_headers,
 )
 from observatory.protocol.events import SEVERITY, severity_text
 from observatory.protocol.identity import agent_entity_id
+from observatory.protocol.protobuf import varint
 from tests.flows.otlp_backend import clock, event_of, events_of, members
 
 Json = dict[str, Any]
@@ -60,8 +61,8 @@ def events(draw: st.DrawFn) -> Json:
 
 
 def sent(*found: Json) -> Any:
-    records = [otlp.coded(otlp.read(json.dumps(one).encode())) for one in found]
-    return ExportLogsServiceRequest.FromString(otlp.request(records))
+    records = [otlp.encode_event(otlp.read(json.dumps(one).encode())) for one in found]
+    return ExportLogsServiceRequest.FromString(otlp.export_request(records))
 
 
 @settings(max_examples=60, deadline=None)
@@ -125,20 +126,20 @@ def test_events_are_grouped_by_resource_and_keep_their_order_s561() -> None:
         for n, name in enumerate(("a", "b", "a", "c", "b"), 1)
     ]
     request = sent(*found)
-    told = {
+    received = {
         members(block.resource.attributes)["service.name"]: [
             event_of(block.resource, one)["hash_chain"]["sequence_number"]
             for one in block.scope_logs[0].log_records
         ]
         for block in request.resource_logs
     }
-    assert told == {"a": [1, 3], "b": [2, 5], "c": [4]}
-    assert ExportLogsServiceRequest.FromString(otlp.request([])) == ExportLogsServiceRequest()
+    assert received == {"a": [1, 3], "b": [2, 5], "c": [4]}
+    assert ExportLogsServiceRequest.FromString(otlp.export_request([])) == ExportLogsServiceRequest()
 
 
 def test_a_test_record_is_nobodys_event_s571() -> None:
     """S571: it names the tenant, and carries neither chain nor id."""
-    (found,) = events_of(ExportLogsServiceRequest.FromString(otlp.trial({"av.tenant.id": "tnt_x"}, 5)))
+    (found,) = events_of(ExportLogsServiceRequest.FromString(otlp.test_request({"av.tenant.id": "tnt_x"}, 5)))
     assert found["resource"] == {"av.tenant.id": "tnt_x"}
     assert found["body"]["event_type"] == "export_test" and found["attributes"] == {"av.export.test": True}
     assert found["hash_chain"] == dict.fromkeys(found["hash_chain"]) and found["audit_event_id"] is None
@@ -157,7 +158,7 @@ def test_what_a_backend_answers_is_read_as_the_official_messages_write_it_s566()
     status = b"\x08\x08\x12\x04busy\x1a" + bytes([len(detail)]) + detail
     assert otlp_answers.status(status) == ("busy", 2.0000005)
     assert otlp_answers.status(b"\x08\x08\x12\x04busy") == ("busy", None)
-    back = b"\x0a\x0b\x08" + otlp.varint(2**64 - 5)  # five seconds ago
+    back = b"\x0a\x0b\x08" + varint(2**64 - 5)  # five seconds ago
     before = b"\x0a" + bytes([len(otlp_answers.RETRY_INFO)]) + otlp_answers.RETRY_INFO
     before += b"\x12" + bytes([len(back)]) + back
     assert otlp_answers.status(b"\x1a" + bytes([len(before)]) + before).retry_s == 0.0
@@ -193,7 +194,7 @@ def test_all_that_is_given_must_hold_s563(filters: Json, taken: bool) -> None:
     bob = agent_entity_id("tnt_x", "bob")
     parties = {"av.sender.entity_id": "agt_1", "av.sender.agent_id": "ada", "av.recipient.entity_id": bob}
     event = otlp.read(json.dumps(an_event(attributes=parties)).encode())
-    assert Sieve(Filters(**filters), "tnt_x").takes(event) is taken
+    assert EventFilterMatcher(Filters(**filters), "tnt_x").takes(event) is taken
 
 
 def test_a_type_of_event_that_is_none_is_refused_s563() -> None:

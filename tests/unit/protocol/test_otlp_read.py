@@ -13,11 +13,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from observatory.features.exporters.otlp import varint
 from observatory.features.otlp import reader as otlp_read
 from observatory.features.otlp.records import CLIENT, NotOtlp
-from observatory.features.otlp.replies import reply, trouble
+from observatory.features.otlp.replies import error_reply, reply
 from observatory.features.otlp.wire import TooMuch
+from observatory.protocol.protobuf import varint
 
 TRACE, AT = "0af7651916cd43dd8448eb211c80319c", 1_700_000_000_000_000_000
 JSON_SPAN = {
@@ -208,9 +208,9 @@ def test_an_id_of_zeros_is_none_s809(form: Any) -> None:
 
 def test_answers_are_read_by_the_official_messages_s811() -> None:
     """S811: partial success in both forms; nothing when all was taken."""
-    told = ExportTraceServiceResponse.FromString(reply("traces", "protobuf", 300, "why é"))
-    assert told.partial_success.rejected_spans == 300
-    assert told.partial_success.error_message == "why é"
+    received = ExportTraceServiceResponse.FromString(reply("traces", "protobuf", 300, "why é"))
+    assert received.partial_success.rejected_spans == 300
+    assert received.partial_success.error_message == "why é"
     logs = ExportLogsServiceResponse.FromString(reply("logs", "protobuf", 1, "x"))
     assert logs.partial_success.rejected_log_records == 1
     assert reply("traces", "protobuf", 0, "") == b""
@@ -218,10 +218,10 @@ def test_answers_are_read_by_the_official_messages_s811() -> None:
     assert json.loads(reply("logs", "json", 2, "x")) == {
         "partialSuccess": {"rejectedLogRecords": "2", "errorMessage": "x"}
     }
-    status = Status.FromString(trouble("protobuf", 429, "queue_full", "full"))
+    status = Status.FromString(error_reply("protobuf", 429, "queue_full", "full"))
     assert (status.code, status.message) == (8, "full")
-    told = json.loads(trouble(None, 415, "unsupported_media_type", "x"))
-    assert (told["code"], told["message"], told["status"]) == (3, "x", "refused")
+    received = json.loads(error_reply(None, 415, "unsupported_media_type", "x"))
+    assert (received["code"], received["message"], received["status"]) == (3, "x", "refused")
 
 
 def test_an_empty_value_is_told_from_none_s809() -> None:
@@ -237,7 +237,7 @@ def test_an_empty_value_is_told_from_none_s809() -> None:
     one.attributes.add(key="list").value.array_value.SetInParent()
     one.attributes.add(key="none")
     (found,) = otlp_read.spans(request.SerializeToString(), "protobuf", 10)
-    told = {"text": "", "count": 0, "less": -3, "share": 0.0, "no": False, "bytes": "", "list": []}
-    assert found.attributes == told | {"none": None}
+    received = {"text": "", "count": 0, "less": -3, "share": 0.0, "no": False, "bytes": "", "list": []}
+    assert found.attributes == received | {"none": None}
     assert found.attributes["no"] is False and isinstance(found.attributes["share"], float)
     assert (found.failed, found.trouble) == (False, "")

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from standardwebhooks import Webhook
 
-from observatory.protocol import signatures
-from observatory.protocol.signatures import BadSecret, Scheme, judge
+from observatory.features.hooks import signatures
+from observatory.features.hooks.signatures import InvalidSecret, Scheme, check_signature
 from tests import calling
 
 NOW = 1_800_000_000
@@ -39,7 +39,7 @@ def test_what_another_signed_is_valid_and_not_one_bit_else_s523(scheme: Scheme) 
     other = signatures.new_secret(scheme)
 
     def status(given: Headers, body: bytes = BODY, secrets: tuple[str, ...] = (secret,)) -> str:
-        return judge(scheme, given, body, secrets, NOW, 300).status
+        return check_signature(scheme, given, body, secrets, NOW, 300).status
 
     assert status(headers) == "valid"
     assert status(headers, secrets=(other, secret)) == "valid", "while a secret is rotated"
@@ -75,10 +75,10 @@ def test_a_signed_time_outside_the_window_is_invalid_s523(scheme: Scheme, ago: i
     """S523: too old or from the future; the time is signed, so nobody can move it."""
     secret = secret_of(scheme)
     headers = signed(scheme, secret, at=NOW - ago)
-    assert judge(scheme, headers, BODY, [secret], NOW, 300).status == status
+    assert check_signature(scheme, headers, BODY, [secret], NOW, 300).status == status
     if scheme == "standard":
         moved = [(name, b"%d" % NOW if name == b"webhook-timestamp" else text) for name, text in headers]
-        assert judge(scheme, moved, BODY, [secret], NOW, 300).status == "invalid"
+        assert check_signature(scheme, moved, BODY, [secret], NOW, 300).status == "invalid"
 
 
 def test_ours_is_taken_by_the_standards_own_package_s523() -> None:
@@ -89,11 +89,11 @@ def test_ours_is_taken_by_the_standards_own_package_s523() -> None:
     Webhook(STANDARD).verify(BODY, named)
     many = f"v1a,{'A' * 86}== {'v1,' + b64encode(bytes(32)).decode()} {made}"
     headers = [(name.encode(), text.encode()) for name, text in (named | {"webhook-signature": many}).items()]
-    judged = judge("standard", headers, BODY, [STANDARD], at, 300)
+    judged = check_signature("standard", headers, BODY, [STANDARD], at, 300)
     assert (judged.status, judged.delivery_id) == ("valid", "dlv_9")
     crowd = " ".join([made] * 17).encode()
     headers[2] = (b"webhook-signature", crowd)
-    assert judge("standard", headers, BODY, [STANDARD], at, 300).status == "invalid"
+    assert check_signature("standard", headers, BODY, [STANDARD], at, 300).status == "invalid"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_ours_is_taken_by_the_standards_own_package_s523() -> None:
 )
 def test_a_secret_that_cannot_be_one_is_refused_s520(scheme: Scheme, secret: str) -> None:
     """S520: what is given must be strong enough and of the scheme's form; ours always is."""
-    with pytest.raises(BadSecret):
+    with pytest.raises(InvalidSecret):
         signatures.key_of(scheme, secret)
     assert signatures.key_of(scheme, signatures.new_secret(scheme))
     assert signatures.new_secret(scheme) != signatures.new_secret(scheme)
@@ -117,5 +117,5 @@ def test_of_headers_only_the_schemes_own_are_kept_s529() -> None:
     """S529: cut short; a key or a cookie that came along is nobody's business."""
     headers = [*signed("slack", PLAIN), (b"authorization", b"Bearer x"), (b"cookie", b"y")]
     headers[1] = (headers[1][0], b"v0=" + b"f" * 5_000)
-    kept = signatures.told("slack", headers)
+    kept = signatures.signature_headers("slack", headers)
     assert set(kept) == set(signatures.HEADERS["slack"]) and all(len(text) <= 512 for text in kept.values())

@@ -8,8 +8,8 @@ import uuid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.features.otlp.records import CLIENT, Span
-from observatory.features.otlp.spans import Family, Recorded, step_id
+from observatory.features.otlp.records import CLIENT, OtlpSpan
+from observatory.features.otlp.spans import RecordedStep, SpanFamily, step_id
 from observatory.protocol.identity import NAMESPACE
 from tests.unit.protocol.telling import TRACE, bodies, span, steps_of
 
@@ -49,11 +49,11 @@ def test_a_step_knows_agent_session_parent_and_place_s803() -> None:
     assert steps[1].context.span_id == f"{4:016x}"
 
 
-def on_record(*spans: Span, record: dict[str, Recorded] | None = None) -> dict[str, Recorded]:
+def on_record(*spans: OtlpSpan, record: dict[str, RecordedStep] | None = None) -> dict[str, RecordedStep]:
     """What is on record once these have come in one request."""
     found, _ = steps_of(spans, record)
-    told = [(one.body, json.loads(one.body)["meta"]) for one in found if one is not None]
-    return (record or {}) | {meta["step_id"]: Recorded(meta["session_id"], raw) for raw, meta in told}
+    received = [(one.body, json.loads(one.body)["meta"]) for one in found if one is not None]
+    return (record or {}) | {meta["step_id"]: RecordedStep(meta["session_id"], raw) for raw, meta in received}
 
 
 FAMILY = [
@@ -77,14 +77,14 @@ def test_whatever_the_grouping_a_span_is_recorded_once_s931(
     first: list[int], cuts: set[int], again: list[int], others: set[int]
 ) -> None:
     """S931: all four spans in some grouping, then all again in another: not one byte is new."""
-    record: dict[str, Recorded] = {}
+    record: dict[str, RecordedStep] = {}
     for order, borders in ((first, cuts), (again, others)):
         before = dict(record) if order is again and record else {}
-        group: list[Span] = []
+        group: list[OtlpSpan] = []
         for place, number in enumerate(order):
             group.append(FAMILY[number])
             if place in borders or place == 3:
-                named = {name: one for name, one in record.items() if name in Family(group).asks()}
+                named = {name: one for name, one in record.items() if name in SpanFamily(group).asks()}
                 record |= on_record(*group, record=named)
                 group = []
         assert not before or record == before
@@ -94,7 +94,7 @@ def test_a_span_that_comes_late_goes_where_its_parent_is_s932() -> None:
     """S932: agent and session of the step on record; one named by its service alone names nobody else."""
     root, _, chat, tool = FAMILY
     late = span("chat", 5, 1, attributes={"gen_ai.operation.name": "chat"})
-    assert Family([late]).asks() == {step_id(TRACE, f"{5:016x}"), step_id(TRACE, f"{1:016x}")}
+    assert SpanFamily([late]).asks() == {step_id(TRACE, f"{5:016x}"), step_id(TRACE, f"{1:016x}")}
     (found,), tally = steps_of([late], on_record(root))
     assert tally.early == 0 and steps_of([late])[1].early == 1, "counted when nobody knows"
     assert found is not None
@@ -112,8 +112,8 @@ def test_a_span_that_comes_late_goes_where_its_parent_is_s932() -> None:
     # Shredded, or not to be read: its session is known all the same.
     for raw in (None, b"{", b"[]", b'{"identity":3}'):
         gone = {
-            step_id(TRACE, f"{1:016x}"): Recorded("c-7", raw),
-            step_id(TRACE, f"{5:016x}"): Recorded("x", raw),
+            step_id(TRACE, f"{1:016x}"): RecordedStep("c-7", raw),
+            step_id(TRACE, f"{5:016x}"): RecordedStep("x", raw),
         }
         (found,), _ = steps_of([late], gone)
         assert found is not None and json.loads(found.body)["meta"]["session_id"] == "c-7"

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from observatory.features.otlp import conventions
 from observatory.features.otlp.conventions import READ
 from observatory.features.otlp.span_events import steps_of_logs
-from observatory.features.otlp.span_names import KEPT, WIDEST, _kept, made, wording_of
-from observatory.features.otlp.span_values import in_short, one_line
-from observatory.pipeline.interceptor import Limits, intercept
+from observatory.features.otlp.span_names import KEPT, WIDEST, _kept, build_names, names_of
+from observatory.features.otlp.span_values import one_line, shortened
+from observatory.pipeline.interceptor import MessageLimits, intercept
 from observatory.protocol.message import Message
 from tests.unit.protocol.telling import CLAUDE, Json, bodies, log, span, steps_of
 
-LIMITS = Limits(message_bytes=1 << 20)
+LIMITS = MessageLimits(message_bytes=1 << 20)
 
 
 def test_what_no_step_holds_is_counted_by_name_s807() -> None:
@@ -99,7 +99,7 @@ def test_whatever_a_span_says_the_step_is_one_the_gateway_takes_s808(
 def test_a_wording_says_what_looking_for_every_name_would_s801(names: list[str]) -> None:
     """S801, S807: worked out once or every time, the best name is the same and no name is lost."""
     said = dict.fromkeys(names, "told")
-    for found in (wording_of(said), wording_of(said), made(names)):
+    for found in (names_of(said), names_of(said), build_names(names)):
         for kept, wanted in (
             (found.session, conventions.SESSION),
             (found.model, conventions.MODEL),
@@ -109,18 +109,18 @@ def test_a_wording_says_what_looking_for_every_name_would_s801(names: list[str])
         ):
             assert list(kept) == [name for name in wanted if name in said]
         assert len(found.unmapped) == sum(name not in READ for name in names)
-        told = {name for part in found.token_parts for name in part}
+        received = {name for part in found.token_parts for name in part}
         asked = (conventions.TOKENS_IN, conventions.TOKENS_OUT, conventions.TOKENS_CACHED)
-        assert told == {name for part in asked for name in part} & set(names)
+        assert received == {name for part in asked for name in part} & set(names)
 
 
 def test_what_senders_name_is_kept_only_so_far_s816() -> None:
     """S816: names are the sender's, memory is ours."""
     for number in range(KEPT + 10):
-        wording_of({f"made.up.x{number}": 1})
+        names_of({f"made.up.x{number}": 1})
     wide, long = {f"wide.x{n}": 1 for n in range(WIDEST + 1)}, {"l" * 5_000: 1}
-    assert wording_of(wide) is not wording_of(wide)
-    assert wording_of(long) is not wording_of(long)
+    assert names_of(wide) is not names_of(wide)
+    assert names_of(long) is not names_of(long)
     assert 0 < len(_kept) <= KEPT
 
 
@@ -131,5 +131,5 @@ def test_what_senders_name_is_kept_only_so_far_s816() -> None:
 def test_the_beginning_of_a_long_text_is_that_of_all_of_it_s805(text: str) -> None:
     """S805: only as much is cleaned as an intent can show."""
     whole = " ".join(one_line(text).split())
-    found = in_short(text, 300)
+    found = shortened(text, 300)
     assert found[:300] == whole[:300] and (len(found) > 300) == (len(whole) > 300)

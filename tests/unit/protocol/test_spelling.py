@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from observatory.protocol.look_alikes import LOOK_ALIKES
-from observatory.protocol.spelling import are_same, spellings
+from observatory.protocol.spelling import are_same_name, spellings
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from observatory.protocol.spelling import are_same, spellings
 )  # fmt: skip
 def test_what_reads_as_a_word_is_that_word_s940(spelt: str) -> None:
     """S940."""
-    assert are_same("delete_file", spelt) and are_same(spelt, "delete_file")
+    assert are_same_name("delete_file", spelt) and are_same_name(spelt, "delete_file")
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_what_reads_as_a_word_is_that_word_s940(spelt: str) -> None:
 )  # fmt: skip
 def test_signs_of_any_alphabet_read_as_what_they_look_like_s1402(word: str, spelt: str) -> None:
     """S1402: also of alphabets that few know."""
-    assert are_same(word, spelt) and are_same(spelt, word)
+    assert are_same_name(word, spelt) and are_same_name(spelt, word)
 
 
 @pytest.mark.parametrize("plain", sorted(LOOK_ALIKES))
 def test_every_look_alike_reads_as_its_sign_s1402(plain: str) -> None:
     for sign in LOOK_ALIKES[plain]:
-        assert are_same(f"a{plain}b", f"a{sign}b"), f"U+{ord(sign):04X}"
+        assert are_same_name(f"a{plain}b", f"a{sign}b"), f"U+{ord(sign):04X}"
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,17 @@ def test_every_look_alike_reads_as_its_sign_s1402(plain: str) -> None:
 )  # fmt: skip
 def test_what_reads_otherwise_is_another_word_s940(one: str, other: str) -> None:
     """S940: letters of one alphabet stay apart, and marks that make another word do."""
-    assert not are_same(one, other)
+    assert not are_same_name(one, other)
 
 
 def test_words_of_other_alphabets_compare_without_their_case_s940() -> None:
     """S940."""
     for one, other in (("ηρα", "ΗΡΑ"), ("Иван", "ИВАН"), ("straße", "STRASSE"), ("été", "E\u0301T\u0301É")):
-        assert are_same(one, other)
+        assert are_same_name(one, other)
 
 
 def test_words_that_are_drawn_as_nothing_are_one_word_and_no_stem_of_another_s940() -> None:
     """S940."""
     assert spellings("\u200b") == spellings(" ") == spellings("\u2060\u00ad") != spellings("a")
     assert not spellings("a")[0].startswith(spellings("\u200b")[0])
-    assert not are_same(None, None) and not are_same("a", None)
+    assert not are_same_name(None, None) and not are_same_name("a", None)

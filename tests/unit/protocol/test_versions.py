@@ -7,7 +7,14 @@ import msgspec
 import pytest
 
 from observatory.protocol.decision_log import DecisionLog
-from observatory.protocol.versions import Judgement, VersionEntry, judge, outside, parse_semver, set_fields
+from observatory.protocol.versions import (
+    Judgement,
+    VersionEntry,
+    fields_not_accepted,
+    judge_version,
+    parse_semver,
+    set_fields,
+)
 from tests.samples import decision_log, full_decision_log
 
 # Semantic Versioning 2.0.0, section 11.4.4, with neighbours.
@@ -67,7 +74,7 @@ ENTRIES = {
     ],
 )
 def test_a_version_is_judged_by_its_entry(version: str, judgement: Judgement) -> None:
-    assert judge(ENTRIES, version) == judgement
+    assert judge_version(ENTRIES, version) == judgement
 
 
 def _log(sample: dict[str, object]) -> DecisionLog:
@@ -83,11 +90,13 @@ def test_only_fields_in_use_count_as_set() -> None:
 
 def test_fields_beyond_the_accepted_set_are_named_and_required_ones_never() -> None:
     log = _log(full_decision_log())
-    assert outside(log, None) == []
-    assert outside(log, ["meta", "identity", "cognition", "action", "state_delta.tokens_consumed"]) == [
+    assert fields_not_accepted(log, None) == []
+    assert fields_not_accepted(
+        log, ["meta", "identity", "cognition", "action", "state_delta.tokens_consumed"]
+    ) == [
         "state_delta.added_to_memory",
         "state_delta.cumulative_session_cost",
         "state_delta.read_from_memory",
         "state_delta.cost",
     ]
-    assert not {"meta.trace_id", "action.status"} & set(outside(log, []))
+    assert not {"meta.trace_id", "action.status"} & set(fields_not_accepted(log, []))

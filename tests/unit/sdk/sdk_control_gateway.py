@@ -20,8 +20,8 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from observatory import Agent
+from observatory.protocol.decoders import strict_decoder
 from observatory.protocol.envelope import AnyEnvelope, Envelope
-from observatory.protocol.sealed import strict_decoder
 from observatory.sdk import Outbox
 from tests.unit.sdk.sdk_gateway import PATIENCE_S, QUICK, FakeGateway
 
@@ -114,13 +114,15 @@ class ControlGateway(FakeGateway):
         if authorization != f"Bearer {self.key}":
             return 401, {}, b""
         parts = urlsplit(path)
-        told = json.loads(body) if body else {}
+        received = json.loads(body) if body else {}
         if parts.path == "/v1/heartbeat":
-            return self._note(self.pulses, told, {"liveness": "healthy"})
+            return self._note(self.pulses, received, {"liveness": "healthy"})
         if parts.path == "/v1/agents":
-            return self._note(self.registered, told, {"agent_id": told["agent_id"], "entity_id": "agt_1"})
+            return self._note(
+                self.registered, received, {"agent_id": received["agent_id"], "entity_id": "agt_1"}
+            )
         if parts.path.endswith("/inbox/ack"):
-            return 200, {}, json.dumps({"acked": self._acknowledge(told["ids"]), "unknown": []}).encode()
+            return 200, {}, json.dumps({"acked": self._acknowledge(received["ids"]), "unknown": []}).encode()
         if parts.path.endswith("/inbox"):
             wait = min(float(parse_qs(parts.query)["wait"][0]), 1.0)
             with self.changed:
@@ -128,9 +130,9 @@ class ControlGateway(FakeGateway):
                 return 200, {}, json.dumps({"items": list(self.pending.values())}).encode()
         return 404, {}, b""
 
-    def _note(self, where: list[Json], told: Json, answer: Json) -> tuple[int, dict[str, str], bytes]:
+    def _note(self, where: list[Json], received: Json, answer: Json) -> tuple[int, dict[str, str], bytes]:
         with self.changed:
-            where.append(told)
+            where.append(received)
             self.changed.notify_all()
         return 200, {}, json.dumps(answer).encode()
 
@@ -222,7 +224,7 @@ def controlling() -> Iterator[ControlGateway]:
 
 
 def agent_at(gateway: ControlGateway, data: Path, **more: Any) -> Agent:
-    return Agent("a", outbox=Outbox("a", gateway.door(data), QUICK), **more)
+    return Agent("a", outbox=Outbox("a", gateway.credentials(data), QUICK), **more)
 
 
 def home(agent: Agent) -> str:

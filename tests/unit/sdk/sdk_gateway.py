@@ -17,9 +17,9 @@ import msgspec
 
 from observatory import Agent
 from observatory.protocol.decision_log import DecisionLog
-from observatory.protocol.sealed import strict_decoder
+from observatory.protocol.decoders import strict_decoder
 from observatory.sdk import Outbox
-from observatory.sdk.credentials import Door
+from observatory.sdk.credentials import GatewayCredentials
 from observatory.sdk.delivery import Delivery
 
 KEY = "obs_test_key"
@@ -50,8 +50,8 @@ class FakeGateway:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def door(self, data: Any) -> Door:
-        return Door(self.url, KEY, data)
+    def credentials(self, data: Any) -> GatewayCredentials:
+        return GatewayCredentials(self.url, KEY, data)
 
     def start(self) -> "FakeGateway":
         gateway = self
@@ -188,7 +188,7 @@ def running() -> Iterator[FakeGateway]:
 
 
 def agent_at(gateway: FakeGateway, data: Path, name: str = "researcher-1", **delivery: float) -> Agent:
-    return Agent(name, outbox=Outbox(name, gateway.door(data), QUICK._replace(**delivery)))  # type: ignore[arg-type]
+    return Agent(name, outbox=Outbox(name, gateway.credentials(data), QUICK._replace(**delivery)))  # type: ignore[arg-type]
 
 
 def spooled(data: Path) -> list[str]:

@@ -31,7 +31,7 @@ def gateway() -> Iterator[ControlGateway]:
 
 @pytest.fixture
 def outbox(gateway: ControlGateway, tmp_path: Path) -> Iterator[Outbox]:
-    one = Outbox("a", gateway.door(tmp_path), QUICK)
+    one = Outbox("a", gateway.credentials(tmp_path), QUICK)
     yield one
     one.close()
 
@@ -53,7 +53,7 @@ def test_a_broken_channel_is_opened_again_and_nothing_counts_twice(
     gateway.stop()
     gateway.start()
     gateway.deliver("message", {"n": 2})
-    assert [one.told("n") for one in agent.messages(PATIENCE_S)] == [2]
+    assert [one.body_value("n") for one in agent.messages(PATIENCE_S)] == [2]
 
 
 def test_what_was_taken_while_the_gateway_is_away_is_acknowledged_when_it_is_back(
@@ -105,16 +105,16 @@ def test_what_does_not_fit_is_not_acknowledged_and_comes_again(
     gateway: ControlGateway, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S114: and orders are heard all the same."""
-    monkeypatch.setattr(orders, "MOST_WAITING", 2)
+    monkeypatch.setattr(orders, "MAX_WAITING", 2)
     agent = Agent("a", outbox=outbox)
     agent.listen(PATIENCE_S)
     for n in range(3):
         gateway.deliver("message", {"n": n})
     gateway.wait_acked(gateway.deliver("hold", {}, "s"))
     assert agent.orders.is_held("s")
-    assert [one.told("n") for one in agent.messages()] == [0, 1]
+    assert [one.body_value("n") for one in agent.messages()] == [0, 1]
     gateway.again()
-    assert [one.told("n") for one in agent.messages(PATIENCE_S)] == [2]
+    assert [one.body_value("n") for one in agent.messages(PATIENCE_S)] == [2]
 
 
 def test_a_verdict_nobody_waits_for_is_among_the_messages(gateway: ControlGateway, outbox: Outbox) -> None:
@@ -122,7 +122,8 @@ def test_a_verdict_nobody_waits_for_is_among_the_messages(gateway: ControlGatewa
     agent = Agent("a", outbox=outbox)
     gateway.deliver("verdict", {"step_id": "s1", "message_id": "msg_1", "verdict": "approved"}, "s")
     (late,) = agent.messages(PATIENCE_S)
-    assert (late.kind, late.told("step_id"), late.told("verdict")) == ("verdict", "s1", "approved")
+    verdict = late.body_value("verdict")
+    assert (late.kind, late.body_value("step_id"), verdict) == ("verdict", "s1", "approved")
 
 
 def test_frames_that_cannot_be_read_do_not_end_the_channel(gateway: ControlGateway, outbox: Outbox) -> None:
@@ -149,7 +150,7 @@ def test_a_refused_key_is_said_once_and_tried_again(
 
 def test_closing_acknowledges_what_was_taken(gateway: ControlGateway, tmp_path: Path) -> None:
     """S114."""
-    outbox = Outbox("a", gateway.door(tmp_path), QUICK)
+    outbox = Outbox("a", gateway.credentials(tmp_path), QUICK)
     agent = Agent("a", outbox=outbox)
     known = gateway.deliver("message", {})
     assert len(agent.messages(PATIENCE_S)) == 1
@@ -165,9 +166,9 @@ READS_AND_DIES = """
 import os, sys
 from observatory import Agent
 agent = Agent("a", heartbeat_s=None)
-assert [m.told("n") for m in agent.messages(20)] == [1]
+assert [m.body_value("n") for m in agent.messages(20)] == [1]
 inbox = agent.incoming(20)
-print(next(inbox).told("n"), flush=True)
+print(next(inbox).body_value("n"), flush=True)
 sys.stdin.readline()
 """
 
@@ -197,7 +198,7 @@ def test_a_killed_agent_gets_again_what_it_had_not_dealt_with(
         process.send_signal(signal.SIGKILL)
     assert second not in gateway.acked
     with Agent("a", url=gateway.url, key=KEY, data=tmp_path) as agent:
-        assert [one.told("n") for one in agent.messages(PATIENCE_S)] == [2]
+        assert [one.body_value("n") for one in agent.messages(PATIENCE_S)] == [2]
     gateway.wait_acked(second)
 
 
@@ -240,11 +241,11 @@ def test_a_forked_child_listens_for_itself_and_keeps_what_is_in_force(
 def test_many_agents_share_one_thread(gateway: ControlGateway, outbox: Outbox) -> None:
     agents = [Agent(f"a-{n}", outbox=outbox) for n in range(20)]
     assert all(agent.listen(PATIENCE_S) for agent in agents)
-    ours = [thread for thread in threading.enumerate() if thread.name == "observatory-ear"]
+    ours = [thread for thread in threading.enumerate() if thread.name == "observatory-receiver"]
     assert len(ours) == 1
-    before = len(outbox.ears)
+    before = len(outbox.receivers)
     agents[0].close(PATIENCE_S)
-    assert len(outbox.ears) == before - 1
+    assert len(outbox.receivers) == before - 1
 
 
 def test_async_words_wait_without_blocking_the_loop(gateway: ControlGateway, outbox: Outbox) -> None:
@@ -279,7 +280,7 @@ def test_async_words_wait_without_blocking_the_loop(gateway: ControlGateway, out
             gateway.deliver("message", {"n": 1})
             gateway.deliver("message", {"n": 2})
             async for message in agent.incoming(PATIENCE_S):
-                if message.told("n") == 2:
+                if message.body_value("n") == 2:
                     break
             decided = asyncio.create_task(agent.decide("Ship?", ["ship", "wait"]))
             await asyncio.to_thread(gateway.wait_for, lambda: bool(gateway.envelopes))
@@ -339,12 +340,12 @@ def test_through_any_weather_every_message_comes_once_and_in_order(
         for _ in range(rng.randrange(5)):
             gateway.deliver("message", {"n": sent})
             sent += 1
-        heard += [one.told("n") for one in agent.messages(rng.choice((0, 0.01)))]
+        heard += [one.body_value("n") for one in agent.messages(rng.choice((0, 0.01)))]
     gateway.key = KEY
     while len(heard) < sent:
         found = agent.messages(PATIENCE_S)
         assert found
-        heard += [one.told("n") for one in found]
+        heard += [one.body_value("n") for one in found]
     assert heard == list(range(sent))
     gateway.wait_for(lambda: not gateway.pending)
     assert agent.messages() == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from observatory.sdk import NotConfigured
-from observatory.sdk.credentials import Door, find_door, own_door, own_file
+from observatory.sdk.credentials import GatewayCredentials, credentials_of_agent, find_credentials, own_file
 from observatory.sdk.spool import Spool, file_stem
 
 
@@ -23,10 +23,14 @@ def test_arguments_come_before_environment_before_data_before_home(
     folder(tmp_path / ".observatory", "http://home:1", "obs_home")
     data = folder(tmp_path / "data", "http://data:1/", "obs_data")
     env = {"OBSERVATORY_URL": "http://env:1", "OBSERVATORY_KEY": "obs_env", "OBSERVATORY_DATA": str(data)}
-    assert find_door("http://arg:1/", "obs_arg", None, env)[:2] == ("http://arg:1", "obs_arg")
-    assert find_door(environ=env)[:3] == ("http://env:1", "obs_env", data)
-    assert find_door(environ={"OBSERVATORY_DATA": str(data)})[:3] == ("http://data:1", "obs_data", data)
-    assert find_door(environ={})[:3] == ("http://home:1", "obs_home", tmp_path / ".observatory")
+    assert find_credentials("http://arg:1/", "obs_arg", None, env)[:2] == ("http://arg:1", "obs_arg")
+    assert find_credentials(environ=env)[:3] == ("http://env:1", "obs_env", data)
+    assert find_credentials(environ={"OBSERVATORY_DATA": str(data)})[:3] == (
+        "http://data:1",
+        "obs_data",
+        data,
+    )
+    assert find_credentials(environ={})[:3] == ("http://home:1", "obs_home", tmp_path / ".observatory")
 
 
 @pytest.mark.parametrize(
@@ -42,28 +46,28 @@ def test_what_is_missing_is_said_with_what_to_do(
     url: str | None, key: str | None, says: str, tmp_path: Path
 ) -> None:
     with pytest.raises(NotConfigured, match=says) as caught:
-        find_door(url, key, tmp_path, {})
+        find_credentials(url, key, tmp_path, {})
     assert "obs_" not in str(caught.value) or "`obs_…`" in str(caught.value)
 
 
 def test_a_key_from_a_file_is_never_sent_to_another_gateway(tmp_path: Path) -> None:
     with pytest.raises(NotConfigured, match="is for http://file:1"):
-        find_door("http://stranger:1", None, folder(tmp_path), {})
+        find_credentials("http://stranger:1", None, folder(tmp_path), {})
 
 
 def test_a_broken_agent_file_is_named_and_not_quoted(tmp_path: Path) -> None:
     (tmp_path / "agent.json").write_text('{"url": "http://a:1", "agent_key": "obs_secret"')
-    with pytest.raises(NotConfigured, match="is no file of an agent's key") as caught:
-        find_door(None, None, tmp_path, {})
+    with pytest.raises(NotConfigured, match="is not a valid agent key file") as caught:
+        find_credentials(None, None, tmp_path, {})
     assert "obs_secret" not in str(caught.value)
-    assert "obs_secret" not in repr(find_door("http://a:1", "obs_secret", tmp_path, {}))
+    assert "obs_secret" not in repr(find_credentials("http://a:1", "obs_secret", tmp_path, {}))
 
 
 def test_an_agent_never_reads_the_keys_of_its_governors_s980(tmp_path: Path) -> None:
     known = {"url": "http://a:1", "tenant_id": "tnt_default", "admin_key": "obs_a", "operator_key": "obs_o"}
     (tmp_path / "credentials.json").write_text(json.dumps(known | {"agent_key": "obs_agent"}))
     with pytest.raises(NotConfigured, match=r"restart the gateway .*agents do not read it") as caught:
-        find_door(None, None, tmp_path, {})
+        find_credentials(None, None, tmp_path, {})
     assert "obs_a" not in str(caught.value)
 
 
@@ -73,19 +77,19 @@ def test_an_agent_with_a_bound_key_uses_its_own_file_and_others_the_folders(tmp_
         own = own_file(tmp_path, name)
         assert own.parent.parent == tmp_path / "agents", "no name leads out of the folder"
         folder(own.parent, key="obs_own")
-        assert find_door(None, None, tmp_path, {}, agent_id=name).key == "obs_own"
-    assert find_door(None, None, tmp_path, {}, agent_id="writer").key == "obs_file"
-    assert find_door(None, None, tmp_path, {}).key == "obs_file"
+        assert find_credentials(None, None, tmp_path, {}, agent_id=name).key == "obs_own"
+    assert find_credentials(None, None, tmp_path, {}, agent_id="writer").key == "obs_file"
+    assert find_credentials(None, None, tmp_path, {}).key == "obs_file"
 
 
 def test_who_shares_an_outbox_listens_with_a_key_of_its_own_s1144(tmp_path: Path) -> None:
     """S1144: of this gateway only; a key is never sent to another."""
-    door = Door("http://file:1", "obs_shared", tmp_path)
+    door = GatewayCredentials("http://file:1", "obs_shared", tmp_path)
     folder(own_file(tmp_path, "writer").parent, key="obs_own")
     folder(own_file(tmp_path, "stranger").parent, "http://other:1", "obs_other")
     own_file(tmp_path, "broken").parent.mkdir(parents=True)
     own_file(tmp_path, "broken").write_text("{")
-    keys = [own_door(door, name).key for name in ("writer", "stranger", "broken", "nobody")]
+    keys = [credentials_of_agent(door, name).key for name in ("writer", "stranger", "broken", "nobody")]
     assert keys == ["obs_own", "obs_shared", "obs_shared", "obs_shared"]
 
 

@@ -92,7 +92,9 @@ def test_a_hanging_gateway_that_recovers_gets_each_line_once(gateway: FakeGatewa
 @pytest.mark.parametrize("status", [429, 503])
 def test_retry_after_is_honoured_to_the_second(status: int, gateway: FakeGateway, tmp_path: Path) -> None:
     clock = FakeClock()
-    outbox = Outbox("a", gateway.door(tmp_path), QUICK._replace(linger_s=0), clock=clock, jitter=lambda: 0.5)
+    outbox = Outbox(
+        "a", gateway.credentials(tmp_path), QUICK._replace(linger_s=0), clock=clock, jitter=lambda: 0.5
+    )
     clock.rest(1)  # nothing to do
     gateway.replies.append((status, {"Retry-After": "8"}))
     step = Agent("a", outbox=outbox).step("patient")
@@ -111,7 +113,7 @@ def test_retry_after_is_honoured_to_the_second(status: int, gateway: FakeGateway
 def test_without_retry_after_the_wait_doubles_up_to_its_bound(gateway: FakeGateway, tmp_path: Path) -> None:
     clock = FakeClock()
     delivery = QUICK._replace(linger_s=0, backoff_s=1.0, max_backoff_s=5.0)
-    outbox = Outbox("a", gateway.door(tmp_path), delivery, clock=clock, jitter=lambda: 1.0)
+    outbox = Outbox("a", gateway.credentials(tmp_path), delivery, clock=clock, jitter=lambda: 1.0)
     clock.rest(1)
     gateway.replies.extend([(503, {})] * 5)
     step = Agent("a", outbox=outbox).step("patient")

@@ -37,7 +37,7 @@ def test_the_intervene_example_does_what_was_approved(
     """S112: both ways to ask act on the edit."""
     example = runpy.run_path(str(EXAMPLES / "intervene/agent.py"))
     with controlling() as gateway:
-        agent = Agent("a", outbox=Outbox("a", gateway.door(tmp_path), QUICK))
+        agent = Agent("a", outbox=Outbox("a", gateway.credentials(tmp_path), QUICK))
         paid = aside(lambda: example["pay"](agent, 6, 98_000))
         action = {"tool_call": "pay", "tool_input": '{"invoice":5,"amount":9800}'}
         gateway.judge_gate("edited", gateway.held(), content={"action": action})
@@ -50,5 +50,5 @@ def test_the_intervene_example_does_what_was_approved(
         agent.outbox.close()
         done = next(log for log in gateway.logs if log["cognition"]["intent"] == "Paid invoice 5")
         assert done["action"]["tool_input"] == '{"invoice":5,"amount":9800}'
-    told = capsys.readouterr().out
-    assert "edited: pays 9,800 for invoice 5" in told and "closes the books of September" in told
+    received = capsys.readouterr().out
+    assert "edited: pays 9,800 for invoice 5" in received and "closes the books of September" in received

@@ -69,7 +69,7 @@ def test_what_a_killed_process_spooled_is_sent_by_the_next_of_its_name(
 
 def test_a_forked_child_speaks_for_itself(gateway: FakeGateway, tmp_path: Path) -> None:
     agent = Agent(
-        "parent", outbox=Outbox("parent", gateway.door(tmp_path), QUICK._replace(linger_s=PATIENCE_S))
+        "parent", outbox=Outbox("parent", gateway.credentials(tmp_path), QUICK._replace(linger_s=PATIENCE_S))
     )
     agent.step("said before the fork")  # still queued: the parent's to send, not the child's
     pid = os.fork()
@@ -87,15 +87,15 @@ def test_a_forked_child_speaks_for_itself(gateway: FakeGateway, tmp_path: Path) 
 
 def test_a_fork_does_not_hold_the_lock_of_its_parents_spool(gateway: FakeGateway, tmp_path: Path) -> None:
     gateway.stop()
-    agent = Agent("parent", outbox=Outbox("parent", gateway.door(tmp_path), QUICK))
+    agent = Agent("parent", outbox=Outbox("parent", gateway.credentials(tmp_path), QUICK))
     agent.step("spooled")
     assert agent.outbox.wait_for(lambda: agent.outbox.in_memory == 0, PATIENCE_S)
     reader, writer = os.pipe()
-    forked, told = os.pipe()
+    forked, received = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(writer)
-        os.write(told, b"1")
+        os.write(received, b"1")
         os.read(reader, 1)  # lives on until the parent is done
         os._exit(0)
     assert os.read(forked, 1) == b"1"
@@ -104,13 +104,15 @@ def test_a_fork_does_not_hold_the_lock_of_its_parents_spool(gateway: FakeGateway
     with Agent("parent", url=gateway.url, key=KEY, data=tmp_path) as heir:
         assert heir.flush(PATIENCE_S)
     assert gateway.intents == ["spooled"]
-    for end in (writer, reader, forked, told):
+    for end in (writer, reader, forked, received):
         os.close(end)
     os.waitpid(pid, 0)
 
 
 def test_a_multiprocessing_child_flushes_when_it_ends(gateway: FakeGateway, tmp_path: Path) -> None:
-    agent = Agent("pool", outbox=Outbox("pool", gateway.door(tmp_path), QUICK._replace(linger_s=PATIENCE_S)))
+    agent = Agent(
+        "pool", outbox=Outbox("pool", gateway.credentials(tmp_path), QUICK._replace(linger_s=PATIENCE_S))
+    )
     context = multiprocessing.get_context("fork")
     child = context.Process(target=agent.step, args=("said in a pool",))
     child.start()

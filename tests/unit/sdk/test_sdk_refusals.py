@@ -8,7 +8,7 @@ import pytest
 from observatory import Agent
 from observatory.sdk import Outbox, Rejected
 from observatory.sdk.answers import Answer
-from observatory.sdk.refusals import MOST_KINDS, Refusals
+from observatory.sdk.refusals import MAX_KINDS, RefusalLog
 from tests.unit.sdk.sdk_gateway import PATIENCE_S, QUICK, FakeGateway, agent_at, spooled
 
 BROKE = {
@@ -20,8 +20,8 @@ BROKE = {
 def test_a_refused_step_is_told_to_the_log_the_callback_and_whoever_asks(
     gateway: FakeGateway, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[Rejected] = []
-    outbox = Outbox("researcher-1", gateway.door(tmp_path), QUICK, on_reject=told.append)
+    received: list[Rejected] = []
+    outbox = Outbox("researcher-1", gateway.credentials(tmp_path), QUICK, on_reject=received.append)
     agent = Agent("researcher-1", outbox=outbox)
     bad = agent.step("Publish", confidence_score=1.7)
     good = agent.step("Publish", confidence_score=0.7)
@@ -31,7 +31,7 @@ def test_a_refused_step_is_told_to_the_log_the_callback_and_whoever_asks(
     assert caught.value.faults[0].path == "$"
     assert good.answer(PATIENCE_S).accepted
     assert outbox.close()
-    assert [r.step_id for r in told] == [bad.step_id] == [r.step_id for r in agent.rejections]
+    assert [r.step_id for r in received] == [bad.step_id] == [r.step_id for r in agent.rejections]
     assert agent.rejections[-1:] == agent.rejections  # a list of its own, newest last
     agent.rejections.clear()
     assert len(agent.rejections) == 1
@@ -45,8 +45,8 @@ def test_a_refusal_explains_itself(gateway: FakeGateway, tmp_path: Path) -> None
     agent = agent_at(gateway, tmp_path)
     with pytest.raises(Rejected) as caught:
         agent.step("Spend").answer(PATIENCE_S)
-    told = "was refused with 402: budget_exceeded: session:* hard 5: session s may spend 5 in all"
-    assert str(caught.value).endswith(told)
+    received = "was refused with 402: budget_exceeded: session:* hard 5: session s may spend 5 in all"
+    assert str(caught.value).endswith(received)
     assert (caught.value.detail, caught.value.answer.cap) == (BROKE["detail"], BROKE["cap"])
     agent.outbox.close()
 
@@ -64,16 +64,16 @@ def test_the_same_refusal_is_logged_once_and_then_counted(
     assert agent.flush(PATIENCE_S)
     assert [len(agent.rejections), len(agent.rejections[-10:])] == [251, 10]
     agent.outbox.close()
-    told = [record.getMessage() for record in caplog.records if "refused with" in record.getMessage()]
-    counts = [text.split(" more like it")[0].split()[-1] if "more like" in text else "" for text in told]
+    received = [record.getMessage() for record in caplog.records if "refused with" in record.getMessage()]
+    counts = [text.split(" more like it")[0].split()[-1] if "more like" in text else "" for text in received]
     assert counts == ["", "100", "100", "", "49"]
-    assert "session:* hard 5" in told[0] and "tenant hard 50" in told[3]
+    assert "session:* hard 5" in received[0] and "tenant hard 50" in received[3]
 
 
 def test_a_refusal_that_goes_on_is_told_once_a_minute_and_kinds_are_bounded(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    refusals = Refusals("a")
+    refusals = RefusalLog("a")
 
     def note(cap: str, now: float, detail: str = "") -> int:
         refusals.note(Rejected(Answer(402, reason="budget_exceeded", cap=cap, detail=detail), "s"), now)
@@ -89,19 +89,19 @@ def test_a_refusal_that_goes_on_is_told_once_a_minute_and_kinds_are_bounded(
     ]
     assert "3 more like it" in caplog.messages[1] and "spent 61" in caplog.messages[1]
     assert note("x", 122.0) == 3
-    for n in range(MOST_KINDS):
+    for n in range(MAX_KINDS):
         note(f"cap {n}", 122.0)
-    assert len(refusals._kinds) == MOST_KINDS
+    assert len(refusals._kinds) == MAX_KINDS
     assert "1 more like it" in caplog.messages[-1]  # told before it is forgotten
-    refusals.tell_rest(123.0)
-    assert len(caplog.records) == 4 + MOST_KINDS
+    refusals.log_rest(123.0)
+    assert len(caplog.records) == 4 + MAX_KINDS
 
 
 def test_a_callback_that_fails_does_not_stop_delivery(gateway: FakeGateway, tmp_path: Path) -> None:
     def explode(_: Rejected) -> None:
         raise RuntimeError("the agent's own bug")
 
-    agent = Agent("a", outbox=Outbox("a", gateway.door(tmp_path), QUICK, on_reject=explode))
+    agent = Agent("a", outbox=Outbox("a", gateway.credentials(tmp_path), QUICK, on_reject=explode))
     agent.raw({})
     assert agent.step("goes on").answer(PATIENCE_S).accepted
     agent.outbox.close()

@@ -17,12 +17,12 @@ from tests.unit.sdk.sdk_gateway import PATIENCE_S, QUICK, FakeGateway
 
 @pytest.fixture
 def outbox(gateway: FakeGateway, tmp_path: Path) -> Iterator[Outbox]:
-    one = Outbox("mesh", gateway.door(tmp_path), QUICK)
+    one = Outbox("mesh", gateway.credentials(tmp_path), QUICK)
     yield one
     one.close()
 
 
-def told(gateway: FakeGateway, outbox: Outbox) -> dict[str, dict[str, Any]]:
+def received(gateway: FakeGateway, outbox: Outbox) -> dict[str, dict[str, Any]]:
     """What arrived, by intent."""
     assert outbox.flush(PATIENCE_S)
     assert not outbox.rejections
@@ -46,7 +46,7 @@ def test_each_step_has_the_one_before_as_parent_and_each_session_its_own_trace(
     with agent.session(session_id="ses_mine") as second:
         three = agent.step("three", terminal=True)
     four = agent.step("four")
-    logs = told(gateway, outbox)
+    logs = received(gateway, outbox)
     assert parents(logs["one"]) == []
     assert parents(logs["two"]) == [one.step_id]
     assert parents(logs["four"]) == [home.step_id]
@@ -70,7 +70,7 @@ def test_branches_share_the_fork_point_and_a_join_names_them_all(
         s.join(left, right, idle)
         merged = s.step("merged")
         s.step("after")
-    logs = told(gateway, outbox)
+    logs = received(gateway, outbox)
     assert parents(logs["left"]) == parents(logs["right"]) == [plan.step_id]
     assert parents(logs["merged"]) == [l2.step_id, r.step_id]
     assert logs["merged"]["meta"]["parent_step_id"] == l2.step_id
@@ -83,7 +83,7 @@ def test_a_line_that_went_on_itself_is_a_parent_of_its_join_too(gateway: FakeGat
     branch = s.fork()
     child, own = branch.step("child"), s.step("own")
     s.join(branch).step("merged")
-    assert parents(told(gateway, outbox)["merged"]) == [own.step_id, child.step_id]
+    assert parents(received(gateway, outbox)["merged"]) == [own.step_id, child.step_id]
 
 
 def test_lines_of_two_sessions_cannot_be_joined(outbox: Outbox) -> None:
@@ -100,7 +100,7 @@ def test_another_agent_goes_on_by_handoff_or_by_context(gateway: FakeGateway, ou
         carried = s.handoff()
     s2 = writer.session(continues=carried)
     s2.step("carried on elsewhere")
-    logs = told(gateway, outbox)
+    logs = received(gateway, outbox)
     assert parents(logs["called in the planner's session"]) == [plan.step_id]
     assert parents(logs["carried on elsewhere"]) == [inside.step_id]
     assert logs["carried on elsewhere"]["identity"]["agent_id"] == "writer"
@@ -118,7 +118,7 @@ def test_a_thread_goes_on_in_the_session_whose_context_it_is_given(
             thread = threading.Thread(target=run)
             thread.start()
             thread.join()
-    logs = told(gateway, outbox)
+    logs = received(gateway, outbox)
     assert logs["inside"]["meta"]["session_id"] == s.session_id
     assert logs["outside"]["meta"]["session_id"] != s.session_id
 
@@ -132,7 +132,9 @@ def test_cumulative_cost_is_kept_for_each_agent_and_session(gateway: FakeGateway
         s.fork().step("a2", cost=0.2)
         a.step("a3")
     a.step("elsewhere", cost=1)
-    totals = {k: v["state_delta"].get("cumulative_session_cost") for k, v in told(gateway, outbox).items()}
+    totals = {
+        k: v["state_delta"].get("cumulative_session_cost") for k, v in received(gateway, outbox).items()
+    }
     assert totals == {"free": None, "a1": 0.1, "b1": 0.5, "a2": 0.3, "a3": 0.3, "elsewhere": 1.0}
 
 
@@ -146,7 +148,7 @@ def test_a_tool_call_is_timed_and_its_failure_recorded_and_passed_on(
             call.fields["cost"] = 0.01
         with pytest.raises(LookupError), agent.tool("sec_edgar"):
             raise LookupError("no such filing")
-    logs = told(gateway, outbox)
+    logs = received(gateway, outbox)
     assert logs["Search"]["action"]["tool_output_summary"] == "3 hits"
     assert logs["Search"]["action"]["duration_ms"] >= 0
     failed = logs["Call sec_edgar"]
@@ -165,7 +167,7 @@ def test_a_tool_call_is_timed_and_its_failure_recorded_and_passed_on(
 )
 def test_odd_values_are_written_somehow(said: dict[str, Any], gateway: FakeGateway, outbox: Outbox) -> None:
     Agent("a", outbox=outbox).step("odd", **said)
-    assert "odd" in told(gateway, outbox)
+    assert "odd" in received(gateway, outbox)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_an_unknown_argument_is_an_error_at_the_call_and_says_nothing(
     with pytest.raises(TypeError, match="confidense"):
         agent.step("typo", confidense=1)  # type: ignore[call-arg]
     agent.step("fine")
-    assert parents(told(gateway, outbox)["fine"]) == []
+    assert parents(received(gateway, outbox)["fine"]) == []
 
 
 @pytest.mark.parametrize("body", ["", " ", "{}\n{}", b"{\r}"])
@@ -198,7 +200,7 @@ def test_a_raw_message_is_one_line(body: str | bytes, outbox: Outbox) -> None:
 
 def test_the_async_agent_says_the_same(gateway: FakeGateway, tmp_path: Path) -> None:
     async def life() -> None:
-        outbox = Outbox("async-1", gateway.door(tmp_path), QUICK)
+        outbox = Outbox("async-1", gateway.credentials(tmp_path), QUICK)
         agent = AsyncAgent("async-1", outbox=outbox)
         async with agent.session() as s:
             plan = await agent.step("plan", cost=0.5)

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observatory.store import likeness
+from observatory.features.search import vector_index as likeness
+from observatory.features.search.vector_index import TenantVectors, VectorIndex, VectorRows, parse_vectors
 from observatory.store.embedding import BYTES, embedder
-from observatory.store.likeness import Likeness, Told, Vectors, told
 
 
-def page(rows: list[tuple[int, int, bytes]]) -> Told:
+def page(rows: list[tuple[int, int, bytes]]) -> VectorRows:
     turns, seqs = (",".join(str(row[place]) for row in rows) for place in (0, 1))
-    return told(turns, seqs, "".join(row[2].hex() for row in rows))
+    return parse_vectors(turns, seqs, "".join(row[2].hex() for row in rows))
 
 
 def differ(left: bytes, right: bytes) -> int:
@@ -30,7 +30,7 @@ def test_the_nearest_are_those_counted_by_hand_s274(seed: int, parts: int) -> No
     dice = random.Random(seed)
     size, likeness.SIZE = likeness.SIZE, 7
     try:
-        kept, turn = Vectors(), 0
+        kept, turn = TenantVectors(), 0
         present: dict[int, bytes] = {}
         for _ in range(parts):
             rows = []
@@ -60,7 +60,7 @@ def test_the_nearest_are_those_counted_by_hand_s274(seed: int, parts: int) -> No
 def test_memory_is_bounded_and_a_new_store_is_read_anew_s277(monkeypatch: pytest.MonkeyPatch) -> None:
     """S277: who asked least lately goes, then the oldest; nothing of a store made anew stays."""
     monkeypatch.setattr(likeness, "SIZE", 10)
-    cache = Likeness(most=30)
+    cache = VectorIndex(most=30)
     for tenant in ("a", "b"):
         cache.of(tenant, 100).add(page([(n, n, bytes([n] * BYTES)) for n in range(1, 21)]))
         cache.trim()
@@ -74,7 +74,7 @@ def test_memory_is_bounded_and_a_new_store_is_read_anew_s277(monkeypatch: pytest
 
 def test_vectors_are_kept_once_s283() -> None:
     """S283: what was added stays where it is, whatever comes after."""
-    kept = Vectors()
+    kept = TenantVectors()
     kept.add(page([(1, 1, bytes([1] * BYTES))]))
     first = kept.blocks[0].signs
     kept.add(page([(n, n, bytes([n % 256] * BYTES)) for n in range(2, 1_000)]))

@@ -1,5 +1,5 @@
-// The one way to the gateway over HTTP. Typed by route from the generated protocol; a refusal becomes a
-// `Problem` with the gateway's own sentence, and a gateway that cannot be reached one that says so.
+// The HTTP client for the gateway's API, typed by route from the generated protocol. A refusal becomes a
+// `Problem` with the gateway's own sentence; an unreachable gateway becomes a `Problem` with code 0.
 import type { Answers, Bodies, Queries } from "~/protocol/openapi";
 
 type Route = keyof Answers;
@@ -13,7 +13,7 @@ export interface Fault {
   problem: string;
 }
 
-/** Why a request was refused, in the gateway's words; `code` 0 means it was not reached. */
+/** Why a request was refused, in the gateway's own sentence; `code` 0 means that it was not reached. */
 export class Problem extends Error {
   constructor(
     readonly code: number,
@@ -26,10 +26,10 @@ export class Problem extends Error {
   }
 }
 
-const AWAY = "The gateway cannot be reached. Nothing was changed; try again.";
-/** A command whose answer never came may have been carried out. */
+const UNREACHABLE = "The gateway cannot be reached. Nothing was changed; try again.";
+/** A command whose response never came may have been carried out. */
 const UNKNOWN =
-  "the gateway did not answer, so it is not known whether it was done. Look at the state before you try again.";
+  "the gateway did not answer, so the outcome is unknown. Check the state before you try again.";
 
 interface Asked {
   params?: Record<string, string | number>;
@@ -62,15 +62,15 @@ export async function call<T>(method: string, path: string, asked: Asked = {}): 
     response = await fetch(address(path, asked), init);
   } catch (error) {
     if (asked.signal?.aborted) throw error;
-    throw new Problem(0, "unreachable", method === "GET" ? AWAY : UNKNOWN);
+    throw new Problem(0, "unreachable", method === "GET" ? UNREACHABLE : UNKNOWN);
   }
   const text = await response.text();
-  const told = text ? parsed(text) : null;
-  if (!response.ok) throw problemOf(response.status, told);
-  return told as T;
+  const parsedBody = text ? parsed(text) : null;
+  if (!response.ok) throw problemOf(response.status, parsedBody);
+  return parsedBody as T;
 }
 
-/** The exact bytes of an answer, e.g. of a message as it was archived. */
+/** The exact bytes of a response, e.g. of a message as it was archived. */
 export async function bytes(path: string, asked: Asked = {}): Promise<Uint8Array<ArrayBuffer>> {
   const init: RequestInit = { headers: { accept: "application/octet-stream" }, credentials: "same-origin" };
   if (asked.signal) init.signal = asked.signal;
@@ -79,7 +79,7 @@ export async function bytes(path: string, asked: Asked = {}): Promise<Uint8Array
     response = await fetch(address(path, asked), init);
   } catch (error) {
     if (asked.signal?.aborted) throw error;
-    throw new Problem(0, "unreachable", AWAY);
+    throw new Problem(0, "unreachable", UNREACHABLE);
   }
   if (!response.ok) throw problemOf(response.status, parsed(await response.text()));
   return new Uint8Array(await response.arrayBuffer());
@@ -117,9 +117,9 @@ function parsed(text: string): unknown {
   }
 }
 
-function problemOf(code: number, told: unknown): Problem {
-  if (told && typeof told === "object") {
-    const { reason, detail, faults } = told as { reason?: string; detail?: string; faults?: Fault[] };
+function problemOf(code: number, answerBody: unknown): Problem {
+  if (answerBody && typeof answerBody === "object") {
+    const { reason, detail, faults } = answerBody as { reason?: string; detail?: string; faults?: Fault[] };
     return new Problem(code, reason ?? "failed", detail ?? `The gateway answered ${code}.`, faults ?? []);
   }
   return new Problem(code, "failed", `The gateway answered ${code}.`);

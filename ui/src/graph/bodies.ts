@@ -1,6 +1,6 @@
-// What has a place on the map: agents, groups of them (a type in a cluster) and hulls. Each knows where it stands
-// now, where it started from and where it goes, so that a morph can be interrupted at any moment and goes on
-// from where things are.
+// Everything with a position on the map: agents, groups of them (a type in a cluster) and hulls. Each knows
+// its present position, where it started from and its target, so that a morph can be interrupted at any
+// moment and continues from where things are.
 import type { Body } from "./edges";
 import { glyph, WORST } from "./palette";
 import type { Alarm, NodeRecord, NodeState, Point } from "./types";
@@ -12,7 +12,7 @@ abstract class Moving implements Body {
   r = AGENT_R;
   dim = false;
   hidden = false;
-  /** Not placed yet: its first place is taken without a way to it. */
+  /** Not placed yet: its first position is taken without animation. */
   fresh = true;
   private sx = 0;
   private sy = 0;
@@ -24,7 +24,7 @@ abstract class Moving implements Body {
 
   constructor(readonly id: string) {}
 
-  /** True if it has a way to go. */
+  /** True if it has to move. */
   send(x: number, y: number, r: number): boolean {
     this.sx = this.x;
     this.sy = this.y;
@@ -54,8 +54,8 @@ abstract class Moving implements Body {
 }
 
 export class Agent extends Moving {
-  hull: Bunch = LOST;
-  group: Bunch = LOST;
+  hull: AgentGroup = LOST;
+  group: AgentGroup = LOST;
   alarm: Alarm | null = null;
   glyph: string;
   label: string;
@@ -78,7 +78,7 @@ export class Agent extends Moving {
     return this.record.state;
   }
 
-  /** 0 to 1 for the ring: the logarithm of what it sends, full at 20 a second. */
+  /** 0 to 1 for the ring: the logarithm of its message rate, full at 20 messages a second. */
   get load(): number {
     const rate = this.record.rate_per_s ?? 0;
     return rate <= 0 ? 0 : Math.min(1, Math.log1p(rate * 5) / Math.log1p(100));
@@ -101,9 +101,9 @@ export const noTotals = (): Totals => ({
   worst: "idle",
 });
 
-export class Bunch extends Moving {
-  hull: Bunch = this;
-  /** Relative to its middle. */
+export class AgentGroup extends Moving {
+  hull: AgentGroup = this;
+  /** Relative to its centre. */
   outline: Float32Array = new Float32Array(0);
   agents: Agent[] = [];
   totals: Totals = noTotals();
@@ -119,8 +119,8 @@ export class Bunch extends Moving {
     super(id);
   }
 
-  /** Adds its agents up; true if its worst state is another than before. */
-  sum(costOf: (bunch: Bunch) => number): boolean {
+  /** Sums its agents; true if its worst state changed. */
+  sum(costOf: (bunch: AgentGroup) => number): boolean {
     const { worst } = this.totals;
     const made = noTotals();
     for (const agent of this.agents) {
@@ -137,7 +137,7 @@ export class Bunch extends Moving {
   }
 }
 
-const LOST = new Bunch("", "hull", "");
+const LOST = new AgentGroup("", "hull", "");
 
 const GRAVE: readonly string[] = [
   "loop",

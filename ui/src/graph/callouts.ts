@@ -1,5 +1,5 @@
-// What is wrong, with its place on the screen: for the host to put a real button beside the worst few. Pure over
-// agents and a view. What a person has already stopped (paused, kill-switch, evicted) calls for nobody.
+// Incidents with their screen position, so that the host can place a real button next to the worst few. Pure
+// over agents and a view. Agents a person has already stopped (paused, kill switch, evicted) are left out.
 import { type Agent, gravity } from "./bodies";
 import type { Alarm, Severity } from "./types";
 import { type Size, toScreen, type View } from "./zoom";
@@ -17,7 +17,7 @@ export interface Callout {
 }
 
 const STOPPED = new Set(["paused", "kill", "evicted"]);
-/** The text itself says what it is; the others want a word before it. */
+/** The text of these kinds names itself; the others get a prefix. */
 const PREFIX: Record<string, string> = {
   loop: "loop",
   warning: "warning",
@@ -27,7 +27,7 @@ const PREFIX: Record<string, string> = {
 const APART_X = 190;
 const APART_Y = 54;
 
-export const said = (alarm: Alarm, reason?: string | null): string => {
+export const alarmText = (alarm: Alarm, reason?: string | null): string => {
   const text = alarm.text ?? reason ?? alarm.kind;
   const prefix = PREFIX[alarm.kind];
   return prefix && !text.toLowerCase().startsWith(prefix) ? `${prefix}: ${text}` : text;
@@ -56,7 +56,7 @@ export function callouts(agents: Iterable<Agent>, view: View, size: Size, most: 
       kind: alarm.kind,
       severity: alarm.severity,
       name: agent.label,
-      text: said(alarm, agent.record.reason),
+      text: alarmText(alarm, agent.record.reason),
       session_id: alarm.session_id ?? null,
       x,
       y,

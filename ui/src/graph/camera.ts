@@ -1,5 +1,5 @@
-// The camera over time: goes to views in a short, interruptible movement, or at once where motion is not wanted.
-// A gesture always wins over a movement under way.
+// The camera over time: moves to views in a short, interruptible animation, or at once with reduced motion. A
+// gesture always overrides a movement under way.
 import {
   type Box,
   between,
@@ -21,7 +21,7 @@ export class Camera {
   size: Size = { width: 1, height: 1 };
   insets: Insets = { top: 0, right: 0, bottom: 0, left: 0 };
   box: Box = { x0: -1, y0: -1, x1: 1, y1: 1 };
-  /** Nobody has moved it since it was fitted: it follows the mesh as that grows. */
+  /** Not moved by hand since it was fitted: it follows the mesh as that grows. */
   untouched = true;
   private way: { from: View; to: View; begun: number; lasts: number } | null = null;
 
@@ -41,7 +41,7 @@ export class Camera {
     return fitted(box, this.size, this.clear(), mostK);
   }
 
-  /** The names of the uppermost hulls stand above them. */
+  /** The names of the topmost hulls are drawn above them. */
   private clear(): Insets {
     return { ...this.insets, top: this.insets.top + HEADER };
   }
@@ -54,7 +54,7 @@ export class Camera {
     } else this.way = { from: this.view, to: end, begun: nowMs, lasts };
   }
 
-  /** True if the view is another than before. */
+  /** True if the view changed. */
   step(nowMs: number): boolean {
     if (!this.way) return false;
     const { from, to, begun, lasts } = this.way;
@@ -72,7 +72,7 @@ export class Camera {
     this.touch(zoomedAbout(this.view, this.size, { x, y }, factor, floorOf(this.fitK)));
   }
 
-  /** The view that a zoom about the middle of what is free leads to; from where it is going, if it moves. */
+  /** The view after a zoom about the centre of the free area; during a movement, relative to its target. */
   zoomedTo(factor: number): View {
     const from = this.way?.to ?? this.view;
     const x = this.insets.left + (this.size.width - this.insets.left - this.insets.right) / 2;

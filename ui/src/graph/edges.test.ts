@@ -1,8 +1,8 @@
-// Edges: how they add up, bend and are hit; dots only where something was sent.
+// Edges: sums, curves and hit testing; dots only for real traffic.
 import { describe, expect, it } from "vitest";
 import { alongX, alongY, type Body, distance, Link, lay, linked, openFrom, openTo, widthStep } from "./edges";
 import { BodyIndex, LinkIndex, neighbour } from "./hit";
-import { MOST_DOTS, Traffic } from "./traffic";
+import { MAX_DOTS, Traffic } from "./traffic";
 import type { EdgeRecord } from "./types";
 
 const body = (id: string, x: number, y: number, hull = { x: 0, y: 0 }): Body => ({
@@ -32,7 +32,7 @@ const between = (a: Body, b: Body): Link => {
 };
 
 describe("edges", () => {
-  it("there and back are two lines", () => {
+  it("opposite directions are two lines", () => {
     const a = body("a", 0, 0);
     const b = body("b", 100, 0);
     const there = between(a, b);
@@ -40,7 +40,7 @@ describe("edges", () => {
     expect(Math.sign(there.cy)).toBe(-Math.sign(back.cy));
   });
 
-  it("of one pair of hulls run together", () => {
+  it("between the same two hulls are bundled", () => {
     const left = { x: 0, y: 0 };
     const right = { x: 1_000, y: 0 };
     const far = between(body("a", 0, -200, left), body("b", 1_000, -200, right));
@@ -50,7 +50,7 @@ describe("edges", () => {
     expect(far.y1).toBe(-200);
   });
 
-  it("are wider by the logarithm of their rate", () => {
+  it("have a width by the logarithm of their rate", () => {
     expect([0, 0.02, 0.1, 0.5, 5, 50, 5_000].map(widthStep)).toEqual([0, 1, 1, 2, 3, 4, 4]);
   });
 
@@ -75,7 +75,7 @@ describe("edges", () => {
     expect(of.has("a1 → a2")).toBe(false);
   });
 
-  it("many as one look wrong only when half of them are, but are marked", () => {
+  it("a bundle looks unhealthy only when half of it is, but is marked", () => {
     const a = body("A", 0, 0);
     const b = body("B", 100, 0);
     const link = new Link("x", a, b);
@@ -86,14 +86,14 @@ describe("edges", () => {
     expect(link.sum()).toBe(false);
   });
 
-  it("that nobody takes end in the open", () => {
+  it("without a receiver end in free space", () => {
     const { links } = linked([edge("a", null, { address: "capability:x" })], (id) => body(id, 50, 0), true);
     const [link] = [...links.values()] as [Link];
     lay(link);
     expect(Math.hypot(link.x1 - link.x0, link.y1 - link.y0)).toBeGreaterThan(20);
   });
 
-  it("are open between the rims of their ends", () => {
+  it("run between the rims of their ends", () => {
     const link = between(body("a", 0, 0), body("b", 100, 0));
     expect(openFrom(link, 0)).toBeCloseTo(0.11);
     expect(openTo(link, 0)).toBeCloseTo(0.89);
@@ -105,7 +105,7 @@ describe("what is under the pointer", () => {
     between(body(`a${at}`, (at % 20) * 120, 0), body(`b${at}`, ((at * 7) % 20) * 120, 900)),
   );
 
-  it("is the same link that a search through all finds", () => {
+  it("is the same link that a brute-force search finds", () => {
     const index = new LinkIndex(links);
     for (let at = 0; at < 60; at++) {
       const x = (at * 137) % 2_300;
@@ -117,7 +117,7 @@ describe("what is under the pointer", () => {
     }
   });
 
-  it("is hit beside the line too, but not far from it", () => {
+  it("is hit near the line too, but not far from it", () => {
     const link = between(body("a", 0, 0), body("b", 400, 0));
     const index = new LinkIndex([link]);
     const x = alongX(link, 0.5);
@@ -159,7 +159,7 @@ describe("traffic", () => {
   const linkOf = new Map([[record.id, link]]);
   const busy = (id: string) => (id === "a" ? [record] : []);
 
-  it("makes dots for what was sent and for nothing else", () => {
+  it("makes dots for sent messages only", () => {
     const traffic = new Traffic();
     traffic.take(
       {
@@ -179,20 +179,20 @@ describe("traffic", () => {
     expect(traffic.count).toBe(0);
   });
 
-  it("makes one for an edge that carried more", () => {
+  it("makes one for an edge whose count grew", () => {
     const traffic = new Traffic();
     traffic.take({ sent: [], rose: [record.id, "gone"] }, busy, linkOf, 0);
     expect(traffic.count).toBe(1);
   });
 
-  it("is bounded, however much is sent", () => {
+  it("is bounded under any load", () => {
     const traffic = new Traffic();
     const sent = Array.from({ length: 5_000 }, () => ({ id: "a", count: 3 }));
     traffic.take({ sent, rose: [] }, busy, linkOf, 0);
-    expect(traffic.count).toBe(MOST_DOTS);
+    expect(traffic.count).toBe(MAX_DOTS);
   });
 
-  it("goes on along the links of another level, and ends where its edge is no longer drawn", () => {
+  it("continues along the links of another level, and ends where its edge is no longer drawn", () => {
     const traffic = new Traffic();
     traffic.take({ sent: [{ id: "a", count: 1 }], rose: [] }, busy, linkOf, 0);
     traffic.relink(new Map());

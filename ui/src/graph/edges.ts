@@ -1,14 +1,14 @@
-// How an edge runs and how it looks. A curve bends to its right, so that there and back are two lines, and its
-// bend is drawn towards the line between the two hulls, so that edges of one pair of hulls run together. What is
-// drawn at a coarser level is the sum of the edges below it, with the worst of their statuses.
+// Edge geometry and style. A curve bends to its right, so that opposite directions are two lines, and its
+// bend is drawn towards the line between the two hulls, so that edges between the same hulls are bundled. An
+// edge at a coarser level is the sum of the edges below it, with the worst of their statuses.
 import { EDGE_RANK } from "./palette";
 import type { EdgeRecord, EdgeStatus, Point } from "./types";
 
-/** Anything that has a place on the map; an edge runs between two. */
+/** Anything with a position on the map; an edge connects two. */
 export interface Body extends Point {
   id: string;
   r: number;
-  /** Middle of the hull it is in; of a hull itself. */
+  /** Centre of the hull it is in; of a hull itself. */
   hull: Point;
   dim: boolean;
 }
@@ -22,9 +22,9 @@ export class Link {
   y1 = 0;
   rate = 0;
   step = 0;
-  /** The worst of its edges: what its mark says. */
+  /** The worst status of its edges: what its mark shows. */
   status: EdgeStatus = "Healthy";
-  /** How the line is drawn: many edges as one look wrong only when half of them are. */
+  /** How the line is drawn: a bundle looks unhealthy only when half of its edges are. */
   look: EdgeStatus = "Healthy";
   reason: string | null = null;
   records: EdgeRecord[] = [];
@@ -32,7 +32,7 @@ export class Link {
   constructor(
     readonly id: string,
     readonly from: Body,
-    /** null: nobody takes it; the line ends in the open. */
+    /** null: no receiver; the line ends in free space. */
     readonly to: Body | null,
   ) {}
 
@@ -40,7 +40,7 @@ export class Link {
     this.records.push(record);
   }
 
-  /** Sums its records; true if it looks different from before. */
+  /** Sums its records; true if its appearance changed. */
   sum(): boolean {
     const { status, step, look } = this;
     let wrong = 0;
@@ -60,7 +60,7 @@ export class Link {
     return status !== this.status || step !== this.step || look !== this.look;
   }
 
-  /** What leads out of the focus, or to who was found, is seen as far as that goes. */
+  /** Edges out of the focus, or to an agent found by the filter, are drawn in full. */
   get dim(): boolean {
     return this.from.dim && (this.to?.dim ?? true);
   }
@@ -78,7 +78,10 @@ const BEND = 0.12;
 const BUNDLE = 0.55;
 const STUB = 46;
 
-/** Lays the curve between where its ends stand now. No allocation: it runs for every edge while things move. */
+/**
+ * Computes the curve between the present positions of its ends. No allocation: it runs for every edge during
+ * movement.
+ */
 export function lay(link: Link): void {
   const { from, to } = link;
   link.x0 = from.x;
@@ -112,7 +115,7 @@ export const alongX = (link: Link, t: number): number =>
 export const alongY = (link: Link, t: number): number =>
   (1 - t) * (1 - t) * link.y0 + 2 * (1 - t) * t * link.cy + t * t * link.y1;
 
-/** The part of a curve outside of the circles at its ends, as a share of its way: from, to. */
+/** The part of a curve outside of the circles at its ends, as a share of its length: from, to. */
 export function openFrom(link: Link, gap: number): number {
   return Math.min(0.5, (link.from.r + gap) / (Math.hypot(link.x1 - link.x0, link.y1 - link.y0) || 1));
 }
@@ -155,8 +158,8 @@ export function distance(link: Link, x: number, y: number): number {
 }
 
 /**
- * The links of a level: edges put together by what stands for their ends. What stays within one body is told
- * there and not drawn. `bodyOf` gives null for what is hidden.
+ * The links of a level: edges merged by the bodies that represent their ends. Traffic within one body is
+ * summed there and not drawn. `bodyOf` returns null for hidden agents.
  */
 export function linked(
   records: Iterable<EdgeRecord>,

@@ -1,8 +1,9 @@
-// The map's state and its frame: what changed is noted, done once in the next frame, drawn, and another frame is
-// asked for only while something moves. Topology is its public face, hand.ts turns gestures into acts on it.
+// The map's state and frame loop: changes are collected, applied once in the next frame and drawn; another
+// frame is requested only while something moves. `Topology` is its public API; hand.ts turns gestures into
+// calls.
 
 import { inert } from "~/widgets/inert";
-import type { Agent, Bunch } from "./bodies";
+import type { Agent, AgentGroup } from "./bodies";
 import { Camera } from "./camera";
 import { drawOverlay, flashes, type Held } from "./draw/overlay";
 import { type MakeSurface, makeSurface, type Stage } from "./draw/stage";
@@ -19,14 +20,14 @@ import { Picking } from "./picking";
 import { type GroundOf, Scene } from "./scene";
 import { Stopwatch } from "./stats";
 import { Traffic } from "./traffic";
-import type { Focus, Grouping, Hit, Layer, Level, Thing } from "./types";
+import type { Focus, Grouping, Hit, Layer, Level, MapObject } from "./types";
 import { easeInOut, easeOut, levelAt } from "./zoom";
 
 export interface TopologyOptions {
   frames: { next(painter: (nowMs: number) => void): void };
   reducedMotion: boolean;
   theme: Theme;
-  /** How offscreen surfaces are made and the map of the world is loaded; tests hand in their own. */
+  /** How offscreen surfaces are created and the world map is loaded; tests pass their own. */
   make?: MakeSurface;
   loadGround?: () => Promise<GroundOf>;
 }
@@ -34,18 +35,18 @@ export interface TopologyOptions {
 export const MORPH_MS = 720;
 export const SHIFT_MS = 260;
 export const CAMERA_MS = 190;
-/** A gesture has come to rest when nothing came for so long. */
+/** A gesture has ended when no event came for this long. */
 const REST_MS = 110;
-/** Rings that pulse need no more frames than this. */
+/** Pulsing rings need no higher frame rate than this. */
 const PULSE_EVERY_MS = 33;
-const TELL_DATA_MS = 250;
-/** A fork's mark stands still before it fades. */
+const DATA_EVENT_MS = 250;
+/** How long a fork's mark is shown before it fades. */
 const LOOK_AGAIN_MS = 500;
-const FOCUS_MOST_K = 2.6;
-/** Beyond so many pixels a frame is dear and nobody sees the difference. */
-const MOST_DPR = 2;
+const FOCUS_MAX_K = 2.6;
+/** Above this number of pixels a frame is expensive and the difference is invisible. */
+const MAX_DPR = 2;
 
-/** What has to be done before the next frame, however many records came in between. */
+/** Work to be done before the next frame, however many records came in between. */
 class Dirt {
   places = false;
   filter = false;
@@ -75,7 +76,7 @@ export class Engine {
   grouping: Grouping = "type";
   level: Level | "auto" = "auto";
   focus: Focus | null = null;
-  selected: Thing | null = null;
+  selected: MapObject | null = null;
   hovered: Hit | null = null;
   pointer: { x: number; y: number } | null = null;
   finding: Term[] = [];
@@ -88,8 +89,8 @@ export class Engine {
   touchedAt = Number.NEGATIVE_INFINITY;
   private dpr = 1;
   private morph: { begun: number; lasts: number; whole: boolean } | null = null;
-  private toldDataAt = Number.NEGATIVE_INFINITY;
-  private toldView = "";
+  private dataEventAt = Number.NEGATIVE_INFINITY;
+  private lastViewKey = "";
   private drawnAt = Number.NEGATIVE_INFINITY;
   private pulses = false;
 
@@ -115,7 +116,7 @@ export class Engine {
 
   resize(width: number, height: number, dpr: number): void {
     const { size } = this.camera;
-    const clear = Math.min(MOST_DPR, dpr || 1);
+    const clear = Math.min(MAX_DPR, dpr || 1);
     if (size.width === width && size.height === height && this.dpr === clear) return;
     this.dpr = clear;
     this.camera.size = { width, height };
@@ -124,12 +125,12 @@ export class Engine {
     this.painter.reset();
     this.reform();
     if (this.placed && this.camera.untouched) this.aim(performance.now(), 0);
-    // Setting its size wiped the canvas: draw at once, or it would be seen empty.
+    // Resizing wipes the canvas: draw at once, or an empty canvas would be visible.
     if (this.placed) this.paint(performance.now());
     else this.ask();
   }
 
-  /** Hulls are spread over the room that panels leave, as that is wide or high. */
+  /** Hulls are laid out for the aspect ratio of the area that panels leave free. */
   reform(): void {
     const { size, insets } = this.camera;
     const form = formOf(size.width - insets.left - insets.right, size.height - insets.top - insets.bottom);
@@ -154,7 +155,7 @@ export class Engine {
     this.ask();
   }
 
-  /** Everybody to their place in the layer; `whole`: another arrangement, not only somebody new. */
+  /** Positions all agents in the layer; `whole`: another arrangement, not only new agents. */
   arrange(now: number, lasts: number, whole: boolean): void {
     const moves = this.scene.arrange(this.layer, this.grouping, this.groundOf, this.form);
     this.camera.box = this.scene.box;
@@ -166,16 +167,16 @@ export class Engine {
     if (moves && !this.calm && this.placed) this.morph = { begun: now, lasts, whole };
     else {
       this.scene.step(1);
-      if (whole) this.events.tell("layer", this.layer);
+      if (whole) this.events.emit("layer", this.layer);
     }
   }
 
-  /** The camera to what is in focus, or to the whole. */
+  /** Moves the camera to the focus, or to the whole map. */
   aim(now: number, lasts: number): void {
     const box = this.focus ? this.scene.focusBox(this.focus) : null;
     this.camera.untouched = true;
     this.camera.go(
-      box ? this.camera.over(box, FOCUS_MOST_K) : this.camera.whole(),
+      box ? this.camera.over(box, FOCUS_MAX_K) : this.camera.whole(),
       now,
       this.calm ? 0 : lasts,
     );
@@ -192,7 +193,7 @@ export class Engine {
     return changed;
   }
 
-  bodyOf(id: string): Agent | Bunch | undefined {
+  bodyOf(id: string): Agent | AgentGroup | undefined {
     return this.scene.agents.get(id) ?? this.scene.groups.get(id) ?? this.scene.hulls.get(id);
   }
 
@@ -241,13 +242,13 @@ export class Engine {
     this.drawnAt = nowMs;
     this.watch.add(performance.now() - began, drew);
     this.pulses = !this.calm && this.loops();
-    this.tell(nowMs, morphing);
+    this.emitChanges(nowMs, morphing);
     const more = moved || morphing || flowing || !resting || this.painter.wantsMore();
     if (more || this.pulses || this.forks.moves(nowMs)) this.ask();
     else if (this.forks.all.length > 0) setTimeout(() => this.ask(), LOOK_AGAIN_MS);
   };
 
-  /** Nothing moves but rings: fewer frames do. */
+  /** Only rings are animated: a lower frame rate will do. */
   private onlyPulses(): boolean {
     const { dirt } = this;
     const changed =
@@ -289,7 +290,7 @@ export class Engine {
     return this.morph ? Math.max(0, Math.min(1, (now - this.morph.begun) / this.morph.lasts)) : 1;
   }
 
-  /** Bodies on their way; true while there are any. */
+  /** Bodies that are moving; true while there are any. */
   private step(now: number): boolean {
     if (!this.morph) return false;
     const t = this.part(now);
@@ -299,12 +300,12 @@ export class Engine {
     this.dirt.base = this.dirt.top = true;
     if (t >= 1) {
       this.morph = null;
-      if (whole) this.events.tell("layer", this.layer);
+      if (whole) this.events.emit("layer", this.layer);
     }
     return t < 1;
   }
 
-  /** Another level of detail where the zoom, or the host, asks for it. */
+  /** Changes the level of detail when the zoom, or the host, requires it. */
   private shift(): void {
     const wanted = this.level === "auto" ? levelAt(this.camera.view.k, this.scene.level) : this.level;
     if (wanted === this.scene.level) return;
@@ -325,7 +326,7 @@ export class Engine {
     };
   }
 
-  /** What the pointer is over: asked once a frame, not once a movement. */
+  /** What the pointer is over: computed once a frame, not once a movement. */
   private pick(): void {
     if (!this.pointer) return;
     const { x, y } = this.pointer;
@@ -338,7 +339,7 @@ export class Engine {
     this.hovered = hit;
     if (same) return;
     this.canvas.style.cursor = hit ? "pointer" : "";
-    this.events.tell("hover", hit);
+    this.events.emit("hover", hit);
     this.ask();
   }
 
@@ -355,25 +356,27 @@ export class Engine {
     return false;
   }
 
-  private tell(now: number, moving: boolean): void {
+  private emitChanges(now: number, moving: boolean): void {
     const { x, y, k } = this.camera.view;
     const key = `${x} ${y} ${k} ${this.scene.level} ${this.camera.size.width} ${this.camera.size.height}`;
-    if (key !== this.toldView || moving) {
-      this.toldView = key;
+    if (key !== this.lastViewKey || moving) {
+      this.lastViewKey = key;
       const zoom = k / this.camera.fitK;
-      this.events.tell("view", { zoom, level: this.scene.level, moving: moving || this.camera.moving });
+      this.events.emit("view", { zoom, level: this.scene.level, moving: moving || this.camera.moving });
     }
     if (!this.dirt.data) return;
-    if (now - this.toldDataAt >= TELL_DATA_MS) {
+    if (now - this.dataEventAt >= DATA_EVENT_MS) {
       this.dirt.data = false;
-      this.toldDataAt = now;
-      this.events.tell("data", undefined);
+      this.dataEventAt = now;
+      this.events.emit("data", undefined);
     } else this.later();
   }
 
   private waiting = false;
 
-  /** Data came just after it was told of: told again a moment later, without drawing in between. */
+  /**
+   * Data came just after the last notification: notifies again a moment later, without drawing in between.
+   */
   private later(): void {
     if (this.waiting) return;
     this.waiting = true;
@@ -381,9 +384,9 @@ export class Engine {
       this.waiting = false;
       if (this.gone || !this.dirt.data) return;
       this.dirt.data = false;
-      this.toldDataAt = performance.now();
-      this.events.tell("data", undefined);
-    }, TELL_DATA_MS);
+      this.dataEventAt = performance.now();
+      this.events.emit("data", undefined);
+    }, DATA_EVENT_MS);
   }
 }
 

@@ -1,4 +1,4 @@
-// The expression language: what it finds, and that every fault is told with its place.
+// The filter language: what it matches, and that every fault is reported with its position.
 import { describe, expect, it } from "vitest";
 import { matches, parseFind } from "./find";
 import type { NodeRecord } from "./types";
@@ -43,9 +43,9 @@ describe("find", () => {
     ["rate>=2 cost<0.1", {}, true],
     ["cost>0.1", {}, false],
     ["is:ghost", { ghost: true }, true],
-    ["is:alarmed", { alarms: [{ kind: "loop", severity: "critical", text: "goes in circles" }] }, true],
+    ["is:alarmed", { alarms: [{ kind: "loop", severity: "critical", text: "is looping" }] }, true],
     ["is:alarmed", {}, false],
-    ["alarm:circles", { alarms: [{ kind: "loop", severity: "critical", text: "goes in circles" }] }, true],
+    ["alarm:looping", { alarms: [{ kind: "loop", severity: "critical", text: "is looping" }] }, true],
     ['"quarterly report"', { intent: "write the quarterly report" }, true],
     ["type:writer -state:idle rate>1 alpha", {}, true],
     ["name:w.iter", {}, false],
@@ -55,26 +55,26 @@ describe("find", () => {
   });
 
   const faults: [string, number, number, RegExp][] = [
-    ["colour:red", 0, 6, /no field colour.*state, type/],
+    ["colour:red", 0, 6, /unknown field colour.*state, type/],
     ["writer rate>fast", 12, 4, /fast is not a number/],
     ["rate:5", 0, 6, /rate is a number/],
-    ["state:broken", 6, 6, /no state is called broken/],
-    ["state:act", 6, 3, /no state is called act/],
-    ["type>5", 4, 1, /type is a word/],
-    ["type:", 0, 5, /wants a value/],
+    ["state:broken", 6, 6, /unknown state broken/],
+    ["state:act", 6, 3, /unknown state act/],
+    ["type>5", 4, 1, /type is text/],
+    ["type:", 0, 5, /needs a value/],
     ['a "open quote', 2, 11, /not closed/],
-    ["a -", 2, 1, /stands before/],
-    ["is:odd", 3, 3, /means nothing/],
+    ["a -", 2, 1, /excludes/],
+    ["is:odd", 3, 3, /unknown is:odd/],
   ];
   it.each(faults)("%j is at fault at %i for %i", (text, at, length, says) => {
     const parsed = parseFind(text);
-    if (parsed.ok) throw new Error("taken as right");
+    if (parsed.ok) throw new Error("accepted");
     expect(parsed.faults).toHaveLength(1);
     expect(parsed.faults[0]).toMatchObject({ at, length });
     expect(parsed.faults[0]?.says).toMatch(says);
   });
 
-  it("tells all faults at once", () => {
+  it("reports all faults at once", () => {
     const parsed = parseFind("nope:1 rate>x state:?");
     expect(parsed.ok ? 0 : parsed.faults.length).toBe(3);
   });

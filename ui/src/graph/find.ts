@@ -1,6 +1,6 @@
-// The find and hide expression: `state:blocked type:writer cluster:aws-* -researcher rate>5 text "two words"`.
-// Terms are ANDed; `a|b` in a value is OR; `-` negates; `*` stands for anything. What cannot be meant is a value:
-// every fault with its place, never an exception, so that the field can explain itself while one types.
+// The find and hide expression: `state:blocked type:writer cluster:aws-* -researcher rate>5 text "two
+// words"`. Terms are ANDed; `a|b` in a value is OR; `-` negates; `*` matches anything. Errors are values:
+// every fault with its position, never an exception, so that the field can explain them while one types.
 import type { NodeRecord } from "./types";
 
 export interface Fault {
@@ -22,7 +22,7 @@ interface Piece {
   text: string;
 }
 
-type Words = (node: NodeRecord) => (string | null | undefined)[];
+type FieldText = (node: NodeRecord) => (string | null | undefined)[];
 
 const STATE_WORDS: Record<string, string[]> = {
   alert_entropy: ["alert_entropy", "alert", "loop", "entropy"],
@@ -33,7 +33,7 @@ const STATE_WORDS: Record<string, string[]> = {
   idle: ["idle"],
 };
 
-const WORD_FIELDS: Record<string, Words> = {
+const WORD_FIELDS: Record<string, FieldText> = {
   state: (node) => STATE_WORDS[node.state] ?? [node.state],
   type: (node) => [node.agent_type],
   cluster: (node) => [node.cluster_id],
@@ -57,7 +57,7 @@ const NUMBER_FIELDS: Record<string, (node: NodeRecord) => number> = {
   messages: (node) => node.messages ?? 0,
 };
 
-/** Fields whose value stands for a whole word; the others match any part. */
+/** Fields whose value must match the whole word; the others match any part. */
 const WHOLE = new Set(["state", "is", "id"]);
 const IS_WORDS = new Set(["ghost", "alarmed", "healthy", "zombie", "evicted", "unknown"]);
 
@@ -112,7 +112,7 @@ function term(piece: Piece, faults: Fault[]): Term | null {
     faults.push({
       at: piece.at,
       length: 1,
-      says: "a - stands before what is to be left out, e.g. -researcher",
+      says: "- excludes what follows it, e.g. -researcher",
     });
     return null;
   }
@@ -139,18 +139,18 @@ function fieldTest(
   const words = WORD_FIELDS[field];
   const number = NUMBER_FIELDS[field];
   if (!words && !number) {
-    return fault(at, name.length, `there is no field ${field}; there are ${FIELDS.join(", ")}`);
+    return fault(at, name.length, `unknown field ${field}; fields: ${FIELDS.join(", ")}`);
   }
-  if (value === "") return fault(at, name.length + sign.length, `${field}${sign} wants a value after it`);
+  if (value === "") return fault(at, name.length + sign.length, `${field}${sign} needs a value`);
   if (number) {
     if (sign === ":")
-      return fault(at, body(name, sign, value), `${field} is a number: ask ${field}>5 or ${field}<=5`);
+      return fault(at, body(name, sign, value), `${field} is a number: use ${field}>5 or ${field}<=5`);
     const bound = Number(value);
     if (!Number.isFinite(bound)) return fault(valueAt, value.length, `${value} is not a number`);
     return (node) => compare(number(node), sign, bound);
   }
   if (sign !== ":" && sign !== "=") {
-    return fault(at + name.length, sign.length, `${field} is a word: ask ${field}:value`);
+    return fault(at + name.length, sign.length, `${field} is text: use ${field}:value`);
   }
   const wanted = value.split("|").map((one) => unquoted(one));
   for (const one of wanted) {
@@ -168,10 +168,10 @@ function unknownWord(field: string, value: string): string | null {
   const states = Object.values(STATE_WORDS).flat();
   const lower = value.toLowerCase();
   if (field === "state" && !states.includes(lower)) {
-    return `no state is called ${value}; there are idle, active, loop, violation, dead, blocked`;
+    return `unknown state ${value}; states: idle, active, loop, violation, dead, blocked`;
   }
   if (field === "is" && !states.includes(lower) && !IS_WORDS.has(lower)) {
-    return `is:${value} means nothing; there are is:ghost, is:alarmed, is:zombie, is:evicted and the states`;
+    return `unknown is:${value}; use is:ghost, is:alarmed, is:zombie, is:evicted or a state`;
   }
   return null;
 }
@@ -187,7 +187,7 @@ function anyTest(value: string): Term["test"] {
     (node.reason != null && test(node.reason));
 }
 
-/** With a `*` the whole word must fit, as in a shell; without one any part does, unless `whole`. */
+/** With a `*` the whole word must match, as in a shell; without one any part does, unless `whole`. */
 function pattern(value: string, whole: boolean): (word: string) => boolean {
   const lower = value.toLowerCase();
   if (lower.includes("*")) {

@@ -1,11 +1,11 @@
-// One step became several: for a moment dots burst from the parent to its children, then a mark "1→3" stays
-// beside the parent for some seconds. A fork told again with more children bursts again.
+// Forks: one step became several. Dots burst from the parent to its children for a moment, then a mark "1→3"
+// stays next to the parent for some seconds. A fork reported again with more children bursts again.
 import type { ForkRecord } from "./types";
 
 export const BURST_MS = 900;
 export const STAYS_MS = 7_000;
 export const FADES_MS = 1_500;
-const MOST = 24;
+const MAX_FORKS = 24;
 
 export interface Burst {
   id: string;
@@ -32,7 +32,7 @@ export class Forks {
         begun: nowMs,
       });
     }
-    if (this.held.length > MOST) this.held = this.held.slice(-MOST);
+    if (this.held.length > MAX_FORKS) this.held = this.held.slice(-MAX_FORKS);
   }
 
   step(nowMs: number): void {
@@ -45,7 +45,7 @@ export class Forks {
     return this.held;
   }
 
-  /** Something of it bursts or fades; between the two it stands still. */
+  /** Some fork is bursting or fading; between the two it is static. */
   moves(nowMs: number): boolean {
     return this.held.some((one) => nowMs - one.begun < BURST_MS || nowMs - one.begun > STAYS_MS - FADES_MS);
   }

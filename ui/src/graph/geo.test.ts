@@ -1,4 +1,5 @@
-// The world: clusters near their region, none over another, the homeless in the dock; and the small pure parts.
+// The geographic layer: clusters near their region, none overlapping, those without a region in the dock; and
+// the small pure functions.
 import { describe, expect, it } from "vitest";
 import { Forks, STAYS_MS } from "./forks";
 import { ground, landPath, projected, widthFor } from "./geo";
@@ -16,7 +17,7 @@ describe("the geographic layer", () => {
   const sizes = new Map([...places.keys(), "cluster:nowhere", "cluster:lab"].map((key) => [key, 110]));
   const made = ground(sizes, places);
 
-  it("keeps crowded clusters apart and near their place", () => {
+  it("keeps crowded clusters apart and near their region", () => {
     const [a, b] = [made.hulls.get("cluster:a"), made.hulls.get("cluster:b")];
     if (!a || !b) throw new Error("not placed");
     expect(Math.hypot(a.x - b.x, a.y - b.y)).toBeGreaterThan(a.r + b.r - 1);
@@ -24,13 +25,13 @@ describe("the geographic layer", () => {
     expect(Math.hypot(a.x - home.x, a.y - home.y)).toBeLessThan(a.r * 1.5);
   });
 
-  it("is the right way round", () => {
+  it("has north at the top", () => {
     const [europe, asia] = [made.anchors.get("cluster:a"), made.anchors.get("cluster:c")];
     expect(asia?.x).toBeGreaterThan(europe?.x ?? 0);
     expect(asia?.y).toBeGreaterThan(europe?.y ?? 0);
   });
 
-  it("docks what has no place, below the map and nowhere else", () => {
+  it("docks clusters without a region, below the map and nowhere else", () => {
     for (const key of ["cluster:nowhere", "cluster:lab"]) {
       const at = made.hulls.get(key) as { x: number; y: number; r: number };
       expect(made.anchors.has(key)).toBe(false);
@@ -47,14 +48,14 @@ describe("the geographic layer", () => {
     expect(lowest).toBeLessThanOrEqual(projected(width)({ lat: -57.9, lon: 11 }).y);
   });
 
-  it("does not resize the world for one agent more", () => {
+  it("does not resize the world for one more agent", () => {
     expect(widthFor([100, 100])).toBe(widthFor([100, 101]));
     expect(widthFor(Array.from({ length: 40 }, () => 300))).toBeGreaterThan(widthFor([100]));
   });
 });
 
 describe("outlines", () => {
-  it("hold their circles and not what is beside them", () => {
+  it("contain their circles and not what is next to them", () => {
     const around = outline(
       [
         { x: 0, y: 0, r: 10 },
@@ -81,7 +82,7 @@ describe("the model", () => {
     state: "active",
   });
 
-  it("tells who sent, but not of a snapshot", () => {
+  it("reports senders, but not for a snapshot", () => {
     const model = new Model();
     expect(model.put({ whole: true, put: [node("a", 5)], dropped: [] })).toMatchObject({
       members: true,
@@ -99,7 +100,7 @@ describe("the model", () => {
     expect([...model.nodes.keys()]).toEqual(["b"]);
   });
 
-  it("takes the gateway's word on a sign", () => {
+  it("uses the gateway's sign over the built-in one", () => {
     const model = new Model();
     const sign = {
       kind: "sign",
@@ -117,7 +118,7 @@ describe("the model", () => {
 });
 
 describe("forks", () => {
-  it("burst again only when they grow, and go after some seconds", () => {
+  it("burst again only when they grow, and disappear after some seconds", () => {
     const forks = new Forks();
     const record = { id: "1", agent_id: "a", to: ["b", "b", "c"], children: 2 };
     forks.take([record], 0);
@@ -142,12 +143,12 @@ describe("the palette", () => {
     ]);
   });
 
-  it("knows the worse of two states", () => {
+  it("picks the worse of two states", () => {
     expect(worse("active", "dead")).toBe("dead");
     expect(worse("alert_entropy", "blocked")).toBe("alert_entropy");
   });
 
-  it("writes figures short", () => {
+  it("abbreviates figures", () => {
     expect([0, 0.05, 3.456, 12.4, 1_234, 5_600_000].map(short)).toEqual([
       "0",
       "0.05",
@@ -159,7 +160,7 @@ describe("the palette", () => {
     expect([0, 0.002, 0.31, 32].map(perMinute)).toEqual(["", "$0.0020/min", "$0.31/min", "$32/min"]);
   });
 
-  it("tells light from dark", () => {
+  it("distinguishes light from dark", () => {
     expect(lightness("#fbfbfc")).toBeGreaterThan(0.9);
     expect(lightness("#0b0e14")).toBeLessThan(0.1);
     expect(faded("#ef4444", 0.5)).toBe("rgba(239,68,68,0.5)");

@@ -1,6 +1,7 @@
-// The geographic layer: hulls stand at their region's place on a map of the world. A chunk of its own, loaded
-// when the layer is first asked for. A cluster is never drawn on a wrong spot: where hulls crowd they are pushed
-// apart and a line leads back to the place; what has no place stands in a labelled dock below the map.
+// The geographic layer: hulls at their region's position on a world map. A chunk of its own, loaded when the
+// layer is first opened. A cluster is never drawn at a wrong position without saying so: crowded hulls are
+// pushed apart with a line back to their region; clusters without a region are in a labelled dock below the
+// map.
 import { forceCollide, forceSimulation, forceX, forceY, type SimulationNodeDatum } from "d3-force";
 import { geoNaturalEarth1, geoPath } from "d3-geo";
 import { feature } from "topojson-client";
@@ -11,14 +12,14 @@ import { AGENT_R, type Box, boxOf } from "./zoom";
 
 const GAP = AGENT_R * 1.6;
 const TICKS = 220;
-/** Hulls shall cover no more than this of the map, or nobody sees where they stand. */
+/** Hulls cover at most this share of the map, so that the map stays readable. */
 const COVER = 0.2;
 const LEAST_WIDTH = AGENT_R * 100;
-/** Antarctica runs no clusters; the map ends below Cape Horn. */
+/** Antarctica has no regions; the map ends below Cape Horn. */
 const SOUTH = -58;
 const NORTH = 78;
 
-export interface Place {
+export interface GeoPosition {
   lat: number;
   lon: number;
 }
@@ -28,7 +29,7 @@ export interface Ground {
   box: Box;
   dock: Box | null;
   hulls: Map<string, Circle>;
-  /** Where each placed hull belongs. */
+  /** The true position of each placed hull. */
   anchors: Map<string, Point>;
 }
 
@@ -45,7 +46,7 @@ export function widthFor(radii: Iterable<number>): number {
   return stepped(Math.max(LEAST_WIDTH, Math.sqrt(area / COVER / 0.46)));
 }
 
-/** In steps of a quarter: an agent more does not resize the world. */
+/** In steps of a quarter: one more agent does not resize the world. */
 const stepped = (width: number): number =>
   LEAST_WIDTH * 1.25 ** Math.ceil(Math.log(width / LEAST_WIDTH) / Math.log(1.25) - 1e-9);
 
@@ -56,7 +57,7 @@ function projectionOf(width: number) {
     .rotate([-11, 0]);
 }
 
-export function projected(width: number): (place: Place) => Point {
+export function projected(width: number): (place: GeoPosition) => Point {
   const projection = projectionOf(width);
   return (place) => {
     const found = projection([place.lon, place.lat]);
@@ -64,7 +65,7 @@ export function projected(width: number): (place: Place) => Point {
   };
 }
 
-/** North and south end of the map. */
+/** Northern and southern limit of the map. */
 function span(width: number): { y0: number; y1: number } {
   const at = projected(width);
   return { y0: at({ lat: NORTH, lon: 11 }).y, y1: at({ lat: SOUTH, lon: 11 }).y };
@@ -72,7 +73,7 @@ function span(width: number): { y0: number; y1: number } {
 
 let drawn: { width: number; path: string } | null = null;
 
-/** The land as an SVG path in world units: made once for a width. */
+/** The land as an SVG path in world units: computed once for a width. */
 export function landPath(width: number): string {
   if (drawn?.width === width) return drawn.path;
   const atlas = world as unknown as Atlas<{ land: GeometryCollection }>;
@@ -86,14 +87,14 @@ export function landPath(width: number): string {
   return path;
 }
 
-export function ground(hulls: ReadonlyMap<string, number>, places: ReadonlyMap<string, Place>): Ground {
+export function ground(hulls: ReadonlyMap<string, number>, places: ReadonlyMap<string, GeoPosition>): Ground {
   const width = widthFor(hulls.values());
   const at = projected(width);
   const bodies: Floating[] = [];
-  const homeless: { key: string; r: number }[] = [];
+  const unplaced: { key: string; r: number }[] = [];
   for (const [key, r] of [...hulls].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const place = places.get(key);
-    if (!place) homeless.push({ key, r });
+    if (!place) unplaced.push({ key, r });
     else {
       const home = at(place);
       bodies.push({ key, r: r + GAP / 2, home, x: home.x, y: home.y });
@@ -114,11 +115,11 @@ export function ground(hulls: ReadonlyMap<string, number>, places: ReadonlyMap<s
     anchors.set(one.key, one.home);
   }
   const box = part(world, boxOf(made.values()));
-  const dock = docked(homeless, box, made);
+  const dock = docked(unplaced, box, made);
   return { land: landPath(width), box: dock ? { ...box, y1: dock.y1 } : box, dock, hulls: made, anchors };
 }
 
-/** The part of the world where anything stands, with enough around it to be known again. */
+/** The part of the world with hulls in it, with enough margin to be recognised. */
 function part(world: Box, used: Box | null): Box {
   if (!used) return world;
   const wide = (world.x1 - world.x0) * 0.09;
@@ -131,7 +132,10 @@ function part(world: Box, used: Box | null): Box {
   };
 }
 
-/** Those without a place, in rows below the map: above each there is room for its name, below all for the dock's. */
+/**
+ * Hulls without a region, in rows below the map, with space above each for its name and below all for the
+ * dock's.
+ */
 function docked(
   homeless: readonly { key: string; r: number }[],
   box: Box,

@@ -1,5 +1,6 @@
-// Pointer, wheel, pinch and keys on the canvas, told as what they mean. A press that hardly moves is a click; one
-// finger or the mouse drags, two fingers pinch. Escape is never taken: it is the shell's.
+// Pointer, wheel, pinch and key events on the canvas, translated to their meaning. A press that hardly moves
+// is a click; one finger or the mouse drags, two fingers pinch. Escape is not handled here: it belongs to the
+// shell.
 import type { Direction } from "./hit";
 import { wheelFactor } from "./zoom";
 

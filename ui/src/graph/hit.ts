@@ -1,5 +1,5 @@
-// What is under the pointer. Bodies in a quadtree, edges in a grid of cells that their curves pass through: each
-// question looks at a handful, whatever the size of the mesh. Built when first asked after something moved.
+// Hit testing. Bodies are in a quadtree, edges in a grid of the cells their curves pass through: each lookup
+// examines a handful, whatever the size of the mesh. Built on first use after something moved.
 import { type Quadtree, quadtree } from "d3-quadtree";
 import { alongX, alongY, type Body, distance, type Link } from "./edges";
 import type { Point } from "./types";
@@ -23,7 +23,7 @@ export class BodyIndex<B extends Body> {
     }
   }
 
-  /** The nearest body whose circle, grown by `slack`, holds the point. */
+  /** The nearest body whose circle, grown by `slack`, contains the point. */
   at(x: number, y: number, slack: number): B | null {
     const reach = this.widest + slack;
     let best: B | null = null;
@@ -71,7 +71,7 @@ export class LinkIndex {
     }
   }
 
-  /** The nearest link no farther than `slack`; one that is not Healthy, then a busier one, goes before. */
+  /** The nearest link within `slack`; unhealthy links, then busier ones, are preferred. */
   at(x: number, y: number, slack: number): Link | null {
     let best: Link | null = null;
     let least = slack;
@@ -107,7 +107,7 @@ const WAYS: Record<Direction, Point> = {
   right: { x: 1, y: 0 },
 };
 
-/** The neighbour in a direction: near, and more ahead than aside. */
+/** The neighbour in a direction: near, and more ahead than to the side. */
 export function neighbour<B extends Body>(bodies: Iterable<B>, from: Point, direction: Direction): B | null {
   const way = WAYS[direction];
   let best: B | null = null;

@@ -1,10 +1,10 @@
-// The soft outline around circles: a convex polygon of points on their rims, fine enough to look round. Kept
-// relative to the hull's middle, so that a hull that moves is drawn without being computed again.
+// The soft outline around circles: a convex polygon of points on their rims, fine enough to look round.
+// Relative to the hull's centre, so that a hull that moves is drawn without being recomputed.
 import type { Circle, Point } from "./types";
 
 const STEPS = 36;
 
-/** x, y, x, y … counter to the clock, relative to `middle`; at least a circle. */
+/** x, y, x, y … counterclockwise, relative to the centre; at least a circle. */
 export function outline(circles: readonly Circle[], pad: number, middle: Point): Float32Array {
   const points: Point[] = [];
   for (const circle of circles) {
@@ -52,7 +52,7 @@ function chain(points: readonly Point[]): Point[] {
 
 const turn = (a: Point, b: Point, c: Point): number => (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
 
-/** Whether a point, relative to the hull's middle, lies within a convex outline. */
+/** Whether a point, relative to the hull's centre, lies within a convex outline. */
 export function within(around: Float32Array, x: number, y: number): boolean {
   const count = around.length / 2;
   if (count < 3) return false;
@@ -67,7 +67,7 @@ export function within(around: Float32Array, x: number, y: number): boolean {
   return true;
 }
 
-/** The highest point of an outline: where its name stands. */
+/** The highest point of an outline: where its name is drawn. */
 export function top(around: Float32Array): number {
   let least = 0;
   for (let at = 1; at < around.length; at += 2) least = Math.min(least, around[at] as number);

@@ -1,13 +1,13 @@
-// The topology engine's door: views import from here only.
+// The topology engine's public exports: views import from here only.
 export type { Callout } from "./callouts";
-export { said } from "./callouts";
+export { alarmText } from "./callouts";
 export type { TopologyOptions } from "./engine";
-export type { Told } from "./events";
+export type { MapEvents } from "./events";
 export { type Fault, FIELDS, matches, type Parsed, parseFind, type Term } from "./find";
 export { wholeOf } from "./model";
 export { DARK, glyph, NEEDS_A_LOOK, readTheme, type Sign, STATES, type Theme, WORST } from "./palette";
 export type { Stats } from "./stats";
-export { type Counts, type Found, Topology } from "./topology";
+export { type Counts, type FindResult, Topology } from "./topology";
 export type {
   Alarm,
   EdgeRecord,
@@ -20,9 +20,9 @@ export type {
   Hit,
   Layer,
   Level,
+  MapObject as Thing,
   NodeRecord,
   NodeState,
   Region,
-  Thing,
 } from "./types";
 export type { Insets } from "./zoom";

@@ -1,23 +1,23 @@
-// Labels never lie over each other, and who matters most is written first.
+// Labels never overlap, and the most important are drawn first.
 import { describe, expect, it } from "vitest";
 import { type Block, block, write } from "./draw/blocks";
 import { tail } from "./draw/text";
+import { fakeCanvas } from "./fakeCanvas";
 import { cut, measured, Room } from "./labels";
 import { DARK } from "./palette";
-import { pretend } from "./pretend";
 
 const six = (_font: string, text: string): number => text.length * 6;
 const label = (text: string, x: number, y: number, priority: number, more = {}): Block =>
   block(x, y, priority, [{ font: "f", px: 11, pieces: [{ text, colour: "#fff" }] }], six, more);
 
 function written(blocks: Block[], discs = new Room()): string[] {
-  const { ctx, written: log } = pretend();
+  const { ctx, written: log } = fakeCanvas();
   write(ctx, blocks, discs, DARK, six);
   return log;
 }
 
 describe("labels", () => {
-  it("keep the one that matters more where two want one room", () => {
+  it("keep the more important one where two collide", () => {
     expect(written([label("busy", 100, 100, 1), label("selected", 104, 104, 9)])).toEqual(["selected"]);
   });
 
@@ -28,7 +28,7 @@ describe("labels", () => {
     expect(written([label("alarm", 100, 100, 1, { plate: true })], discs)).toEqual(["alarm"]);
   });
 
-  it("of a thousand strewn ones no two overlap", () => {
+  it("do not overlap among a thousand random ones", () => {
     const all = Array.from({ length: 1_000 }, (_, at) =>
       label(`a-${at}`, (at * 97) % 1_400, (at * 53) % 880, at % 7),
     );
@@ -53,12 +53,12 @@ describe("labels", () => {
     expect(asked).toBe(2);
   });
 
-  it("are cut with an ellipsis, and never longer than asked", () => {
+  it("are cut with an ellipsis, and never longer than the limit", () => {
     expect(cut("researcher", "f", 200, six)).toBe("researcher");
     expect(cut("researcher", "f", 36, six)).toBe("resea…");
   });
 
-  it("of agents keep the end of the name, which tells them apart", () => {
+  it("of agents keep the end of the name, which distinguishes them", () => {
     expect(tail("researcher-beta-3", "f", 40, six)).toBe("beta-3");
     expect(tail("writer-1", "f", 400, six)).toBe("writer-1");
     expect(tail("unbreakablename", "f", 36, six)).toBe("unbre…");

@@ -1,10 +1,10 @@
-// Room for labels. Greedy: those that matter most take their room first (selected, then alarmed, then by size:
-// draw/blocks.ts), and who finds none is left out; so nothing is ever written over something else. Widths of texts
-// are measured once.
+// Label placement. Greedy: the most important labels come first (selected, then alerting, then by size:
+// draw/blocks.ts), and a label without space is left out, so text never overlaps. Text widths are measured
+// once.
 
 const CELL = 48;
 
-/** Rectangles taken so far, in a grid: each question looks at its neighbourhood only. */
+/** Rectangles taken so far, in a grid: each check looks at its neighbourhood only. */
 export class Room {
   private readonly cells = new Map<number, number[]>();
   private readonly boxes: number[] = [];
@@ -61,7 +61,7 @@ const keyOf = (col: number, row: number): number => (col + 4_096) * 8_192 + (row
 
 export type Measure = (font: string, text: string) => number;
 
-/** Widths by font and text; forgets everything when it holds too much. */
+/** Text widths by font and text; cleared when it holds too much. */
 export function measured(measure: Measure, most = 8_000): Measure {
   const fonts = new Map<string, Map<string, number>>();
   let count = 0;

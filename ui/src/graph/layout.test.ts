@@ -1,6 +1,6 @@
-// Places: the same for the same mesh in any order, kept when somebody joins, never on top of each other.
+// Layout: the same for the same mesh in any order, stable when an agent joins, no overlaps.
 import { describe, expect, it } from "vitest";
-import { Arrangement, type Form, type Member, packed, rim, room, Seats, seat, spread } from "./layout";
+import { Arrangement, type Form, type Member, packed, rim, roomFor, Seats, seat, spread } from "./layout";
 import { AGENT_R } from "./zoom";
 
 function mesh(count: number): Member[] {
@@ -21,7 +21,7 @@ describe("seats", () => {
     }
   });
 
-  it("stay with whoever has one when others come and go", () => {
+  it("stay with their agent when others come and go", () => {
     const seats = new Seats();
     const before = new Map(seats.take(["a", "b", "c", "d", "e"]));
     const after = seats.take(["a", "b", "d", "e", "f", "g"]);
@@ -29,7 +29,7 @@ describe("seats", () => {
     expect(new Set(after.values()).size).toBe(6);
   });
 
-  it("are nearly the same after a reload with one agent more", () => {
+  it("are nearly the same after a reload with one more agent", () => {
     const ids = Array.from({ length: 40 }, (_, at) => `agent-${at}`);
     const before = new Seats().take(ids);
     const after = new Seats().take([...ids, "agent-new"]);
@@ -37,14 +37,14 @@ describe("seats", () => {
     expect(moved.length).toBeLessThan(10);
   });
 
-  it("have room in steps", () => {
-    expect([1, 2, 5, 7, 8, 13].map(room)).toEqual([1, 2, 7, 7, 12, 18]);
+  it("grow in steps", () => {
+    expect([1, 2, 5, 7, 8, 13].map(roomFor)).toEqual([1, 2, 7, 7, 12, 18]);
     expect(rim(7).r).toBeGreaterThan(rim(3).r);
   });
 });
 
 describe("hulls", () => {
-  it("hold their groups", () => {
+  it("contain their groups", () => {
     const hull = packed(
       new Map([
         ["a", 12],
@@ -96,7 +96,7 @@ describe("an arrangement", () => {
     }
   });
 
-  it("moves nobody when somebody joins a group that has room", () => {
+  it("moves no agent when one joins a group with free seats", () => {
     const members = mesh(400);
     const arrangement = new Arrangement();
     const before = new Map(arrangement.arrange("x", members, undefined, "even").agents);

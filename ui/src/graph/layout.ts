@@ -1,14 +1,15 @@
-// Where everybody stands. Deterministic from ids alone: the same mesh gives the same picture after a reload and
-// on another desk, and traffic never moves anybody. An agent keeps its seat while it is there; one that joins
-// takes a free seat and moves nobody; sizes grow in steps, so that most joins change no circle. Agents sit in
-// rings within their group (type in cluster), groups are packed into hulls, hulls are spread without overlap.
+// Positions of agents, groups and hulls. Deterministic from ids alone: the same mesh gives the same picture
+// after a reload and on another machine, and traffic never moves an agent. An agent keeps its seat while it
+// is there; a new one takes a free seat and moves no other; sizes grow in steps, so that most joins change no
+// circle. Agents sit in rings within their group (type in cluster), groups are packed into hulls, hulls are
+// spread without overlap.
 import { forceCollide, forceSimulation, forceX, forceY, type SimulationNodeDatum } from "d3-force";
 import { packEnclose, packSiblings } from "d3-hierarchy";
-import { hash, mix } from "./seed";
+import { hash, mix } from "./nameHash";
 import type { Circle, Point } from "./types";
 import { AGENT_R } from "./zoom";
 
-/** Wider than high: a name is written below each agent. */
+/** Wider than high: a name is drawn below each agent. */
 export const CELL_X = AGENT_R * 4.9;
 export const CELL_Y = AGENT_R * 3.8;
 const FOOTPRINT = AGENT_R * 1.7;
@@ -25,7 +26,7 @@ export interface Member {
   outer: string;
 }
 
-/** Offsets of a hull's parts from its middle. */
+/** Offsets of a hull's parts from its centre. */
 export interface Hull {
   r: number;
   groups: Map<string, Circle>;
@@ -58,8 +59,8 @@ function onRing(ring: number, at: number): Point {
   };
 }
 
-/** So many seats a group of `count` is given room for: in steps, so that a join seldom changes it. */
-export function room(count: number): number {
+/** Seats reserved for a group of `count`: in steps, so that a join seldom changes it. */
+export function roomFor(count: number): number {
   if (count <= 4) return Math.max(1, count);
   if (count <= 7) return 7;
   let step = 12;
@@ -80,8 +81,9 @@ export function rim(capacity: number): Circle {
 }
 
 /**
- * Seats of one group. Whoever has one keeps it. Newcomers choose in order of their names' numbers, each the free
- * seat it likes best (rendezvous hashing), so that one agent more or less changes little after a reload too.
+ * Seats of one group. An agent that has a seat keeps it. New agents choose in the order of their names'
+ * hashes, each the free seat it prefers (rendezvous hashing), so that one more or one fewer agent changes
+ * little after a reload too.
  */
 export class Seats {
   private readonly of = new Map<string, number>();
@@ -113,13 +115,13 @@ export class Seats {
   get capacity(): number {
     let most = 0;
     for (const k of this.of.values()) if (k >= most) most = k + 1;
-    return room(most);
+    return roomFor(most);
   }
 }
 
 // --- groups in a hull ---
 
-/** Circles of the groups in a hull, the largest in the middle; the same for the same sizes. */
+/** Circles of the groups in a hull, the largest in the centre; the same for the same sizes. */
 export function packed(groups: ReadonlyMap<string, number>): Hull {
   const made = [...groups].map(([key, capacity]) => ({ key, x: 0, y: 0, r: rim(capacity).r }));
   made.sort((a, b) => b.r - a.r || (a.key < b.key ? -1 : 1));
@@ -137,8 +139,8 @@ interface Floating extends SimulationNodeDatum {
 }
 
 /**
- * Middles of hulls on the plane, wider than high as screens are, or higher than wide as phones are. What stood before stays where it was unless it
- * grew into a neighbour; who is new finds a place around.
+ * Centres of hulls on the plane, wider than high like screens, or higher than wide like phones. A hull stays
+ * where it was unless it grew into a neighbour; a new one is placed around them.
  */
 export function spread(
   hulls: ReadonlyMap<string, number>,
@@ -190,13 +192,13 @@ const reach = (bodies: readonly Floating[]): number =>
 
 // --- all of it ---
 
-export interface Placed {
+export interface PlacedBody {
   agents: Map<string, Point>;
   groups: Map<string, Circle>;
   hulls: Map<string, Circle>;
 }
 
-/** The form of the room the map has: hulls are spread to fill it. */
+/** The aspect ratio of the map's area: hulls are spread to fill it. */
 export type Form = "tall" | "even" | "wide";
 
 export const formOf = (width: number, height: number): Form =>
@@ -204,13 +206,16 @@ export const formOf = (width: number, height: number): Form =>
 
 export type Placer = (hulls: ReadonlyMap<string, number>) => ReadonlyMap<string, Circle>;
 
-/** Keeps the seats of all groups and where the hulls of each arrangement stood. */
+/** Keeps the seats of all groups and the hull positions of each arrangement. */
 export class Arrangement {
   private readonly seats = new Map<string, Seats>();
   private readonly stood = new Map<string, Map<string, Circle>>();
 
-  /** `name` tells arrangements apart that are to be remembered apart; `place` puts hulls elsewhere than on the plane. */
-  arrange(name: string, members: readonly Member[], place: Placer | undefined, form: Form): Placed {
+  /**
+   * `name` identifies arrangements that are remembered separately; `place` positions hulls elsewhere than on
+   * the plane.
+   */
+  arrange(name: string, members: readonly Member[], place: Placer | undefined, form: Form): PlacedBody {
     const inner = new Map<string, string[]>();
     const outer = new Map<string, Set<string>>();
     for (const one of members) {
@@ -235,8 +240,8 @@ export class Arrangement {
     hulls: ReadonlyMap<string, Hull>,
     middles: Map<string, Circle>,
     seated: ReadonlyMap<string, ReadonlyMap<string, number>>,
-  ): Placed {
-    const placed: Placed = { agents: new Map(), groups: new Map(), hulls: middles };
+  ): PlacedBody {
+    const placed: PlacedBody = { agents: new Map(), groups: new Map(), hulls: middles };
     for (const [key, hull] of hulls) {
       const middle = middles.get(key) ?? { x: 0, y: 0, r: hull.r };
       for (const [group, off] of hull.groups) {

@@ -1,6 +1,6 @@
-// The records the map has, and what a change of them means for the picture: who is there, what looks different,
-// who has sent something since. Items are whole, nothing is merged (docs/guides/live.md); nothing is derived
-// here that the gateway tells.
+// The map's records, and what a change of them means for the picture: which agents exist, what looks
+// different, who has sent something. Items are replaced whole, never merged (docs/guides/live.md); nothing
+// the gateway reports is derived here.
 import type { Change, LiveRecord, Picture } from "~/live/records";
 import { type Sign, STATES, signed } from "./palette";
 import {
@@ -16,16 +16,16 @@ import {
 } from "./types";
 
 export interface News {
-  /** Somebody came, went, or is of another type or cluster: places may change. */
+  /** An agent joined, left, or changed type or cluster: positions may change. */
   members: boolean;
   nodes: boolean;
-  /** Edges came or went. */
+  /** Edges were added or removed. */
   edgeSet: boolean;
   edges: boolean;
   groups: boolean;
-  /** Agents that sent, with how many messages. */
+  /** Agents that sent, with the number of messages. */
   sent: { id: string; count: number }[];
-  /** Edges that carried more than before. */
+  /** Edges whose message count grew. */
   rose: string[];
   forks: ForkRecord[];
 }
@@ -41,7 +41,7 @@ const nothing = (): News => ({
   forks: [],
 });
 
-/** Everything a picture holds, as a change that replaces all. */
+/** All records of a picture, as a change that replaces everything. */
 export function wholeOf(picture: Picture | null): Change {
   const put: LiveRecord[] = [];
   for (const kind of ["sign", "node", "edge", "group", "cluster"]) {
@@ -79,7 +79,7 @@ export class Model {
     return this.put({ whole: true, put, dropped: [] });
   }
 
-  /** Edges on which an agent's next message may go: those with traffic in the last minute. */
+  /** Edges an agent's next message may take: those with traffic in the last minute. */
   busyFrom(agentId: string): readonly EdgeRecord[] {
     if (!this.outgoing) {
       this.outgoing = new Map();
@@ -125,7 +125,7 @@ export class Model {
         this.takeCluster(record as unknown as GroupRecord, news);
         break;
       case "fork":
-        // A snapshot tells of forks that were; only those that happen now are shown happening.
+        // A snapshot includes past forks; only those that happen now are animated.
         if (!whole) news.forks.push(record as unknown as ForkRecord);
         break;
       case "sign":

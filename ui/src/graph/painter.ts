@@ -1,7 +1,7 @@
-// Two cached pictures under the canvas: hulls and thousands of edges on the lower, nodes and texts on the upper. They
-// are elements of their own, so the browser puts them together and a frame in which only dots move draws dots and
-// no more. Both are somewhat larger than the canvas: while a large mesh is dragged they are moved as they are and drawn
-// anew when the hand rests; a small mesh is drawn anew each frame, because it can be.
+// Two cached pictures under the canvas: hulls and thousands of edges on the lower, nodes and texts on the
+// upper. They are separate elements, so the browser composes them and a frame in which only dots move draws
+// dots and nothing else. Both are somewhat larger than the canvas: while a large mesh is dragged they are
+// moved as they are and redrawn when the gesture ends; a small mesh is redrawn each frame, because it can be.
 import { drawGround } from "./draw/ground";
 import { drawLinks } from "./draw/links";
 import { agentsSeen, drawAgents, drawBunches } from "./draw/nodes";
@@ -10,11 +10,11 @@ import { inWorld, type MakeSurface, type Stage, type Surface } from "./draw/stag
 import { drawTexts } from "./draw/text";
 import { faded, NEEDS_A_LOOK } from "./palette";
 import type { Scene } from "./scene";
-import type { Thing } from "./types";
+import type { MapObject } from "./types";
 import type { View } from "./zoom";
 
 const MARGIN = 112;
-/** A whole drawing may cost so much and still be done in every frame of a gesture. */
+/** A full redraw up to this cost is done in every frame of a gesture. */
 const BUDGET_MS = 5;
 const FADE_MS = 170;
 
@@ -22,14 +22,14 @@ export interface Order {
   scene: Scene;
   stage: Stage;
   nowMs: number;
-  selected: Thing | null;
-  /** Hulls or edges look different. */
+  selected: MapObject | null;
+  /** Hulls or edges changed. */
   base: boolean;
-  /** Nodes or texts do. */
+  /** Nodes or texts changed. */
   top: boolean;
-  /** The camera is on its way or under a hand. */
+  /** The camera is moving, by animation or by hand. */
   moving: boolean;
-  /** Bodies are on their way: how far what belongs to the new arrangement shows. */
+  /** Bodies are moving: the opacity of the new arrangement. */
   shown: number;
   morphing: boolean;
 }
@@ -68,14 +68,14 @@ export class Painter {
     this.under.remove();
   }
 
-  /** Size, resolution or theme are others: nothing kept is of use. */
+  /** Size, resolution or theme changed: the cached pictures are useless. */
   reset(): void {
     this.sprites.clear();
     this.under.replaceChildren();
     this.base = this.top = this.old = null;
   }
 
-  /** What was drawn fades out over what comes. */
+  /** The previous picture fades out over the next. */
   fadeFrom(stage: Stage): void {
     if (!this.base || !this.top || !same(this.base.view, this.top.view)) return;
     this.old?.canvas.remove();
@@ -94,7 +94,7 @@ export class Painter {
       .finished.then(gone, gone);
   }
 
-  /** Brings the pictures up to date with the stage; true if one was drawn anew. */
+  /** Brings the pictures up to date with the stage; true if one was redrawn. */
   paint(order: Order): boolean {
     const { stage } = order;
     const { top, base } = this;
@@ -116,7 +116,7 @@ export class Painter {
     return drew;
   }
 
-  /** The pictures are only about right: another frame is wanted. */
+  /** The pictures are only approximate: another frame is needed. */
   wantsMore(): boolean {
     return this.owesBase || this.owesTop;
   }
@@ -139,7 +139,7 @@ export class Painter {
       this.top.view = { ...stage.view };
     }
     this.owesBase = this.owesTop = false;
-    // What a frame of a gesture would cost: both.
+    // The cost of a gesture frame: both pictures.
     if (base && top) this.costMs = this.costMs * 0.6 + (performance.now() - began) * 0.4;
   }
 
@@ -168,7 +168,10 @@ export class Painter {
     return { ...made, view: { ...view }, placed: "" };
   }
 
-  /** Near enough until the hand rests: at its border a quarter of the canvas may be empty for that long. */
+  /**
+   * Good enough until the gesture ends: up to a quarter of the canvas may be empty at its border for that
+   * long.
+   */
   private covers(picture: Cached, { view, size }: Stage): boolean {
     const s = view.k / picture.view.k;
     if (s < 0.6 || s > 1.8) return false;
@@ -178,7 +181,7 @@ export class Painter {
   }
 }
 
-/** A picture of another view, where it belongs in this one. */
+/** A picture of another view, transformed to this one. */
 function place(picture: Cached, { view }: Stage): void {
   const s = view.k / picture.view.k;
   const x = (picture.view.x - view.x) * view.k;
@@ -189,10 +192,10 @@ function place(picture: Cached, { view }: Stage): void {
   picture.canvas.style.transform = wanted;
 }
 
-/** A disc leaves some room to its neighbours. */
+/** A disc keeps a distance from its neighbours. */
 export const FAR = 0.94;
 
-/** Hulls seen from far lie over the edges between them, so that their figures can be read. */
+/** When zoomed out, hulls lie over the edges between them, so that their figures can be read. */
 function drawFar(stage: Stage, scene: Scene): void {
   const { ctx, theme, view, signs } = stage;
   inWorld(stage);

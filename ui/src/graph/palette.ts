@@ -1,6 +1,6 @@
-// How a state, an edge and a type look: colour, mark and shape together, because colour is never the only sign
-// (ruling 40). Surfaces and text come from the page's tokens; the state colours are law and the same in both
-// themes, but the text in them must be readable, so each has a second colour for text.
+// How a state, an edge and a type look: colour, mark and shape together, because colour is never the only
+// sign (ruling 40). Surfaces and text come from the page's tokens; the state colours are fixed and the same
+// in both themes, but the text in them must be readable, so each has a second colour for text.
 import type { EdgeStatus, NodeState, SignRecord } from "./types";
 
 export type Shape = "circle" | "disc" | "octagon" | "triangle" | "cross" | "square";
@@ -22,7 +22,7 @@ export const STATES: Record<NodeState, Sign> = {
   blocked: { colour: "#f59e0b", mark: "‖", shape: "square", flashing: false, word: "blocked" },
 };
 
-/** What wants a person first; the same order as the gateway sums a group up. */
+/** The most urgent first; the same order in which the gateway sums a group up. */
 export const WORST: readonly NodeState[] = [
   "alert_entropy",
   "schema_violation",
@@ -43,7 +43,7 @@ export const worse = (a: NodeState, b: NodeState): NodeState =>
 
 export const EDGE_RANK: Record<EdgeStatus, number> = { Healthy: 0, Alert: 1, Blocked: 2 };
 
-/** The gateway's word on a sign goes before the one built in. */
+/** The gateway's sign takes precedence over the built-in one. */
 export function signed(known: Record<NodeState, Sign>, record: SignRecord): Record<NodeState, Sign> {
   const held = known[record.state];
   if (!held) return known;
@@ -92,7 +92,7 @@ export const DARK: Theme = {
   font: 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif',
 };
 
-/** The page's tokens as they stand where the canvas is. */
+/** The page's design tokens, computed at the canvas element. */
 export function readTheme(element: Element): Theme {
   const style = getComputedStyle(element);
   const token = (name: string, otherwise: string) => style.getPropertyValue(name).trim() || otherwise;
@@ -131,7 +131,7 @@ export function lightness(colour: string): number {
   return 0.299 * (red ?? 0) + 0.587 * (green ?? 0) + 0.114 * (blue ?? 0);
 }
 
-/** A #rrggbb colour with an alpha, as the canvas takes it. */
+/** A #rrggbb colour with an alpha, in the form a canvas accepts. */
 export function faded(colour: string, alpha: number): string {
   const hex = colour.startsWith("#") && colour.length === 7 ? colour : "#808080";
   const part = (at: number) => Number.parseInt(hex.slice(at, at + 2), 16);
@@ -139,8 +139,8 @@ export function faded(colour: string, alpha: number): string {
 }
 
 /**
- * Two letters that stand for a type, alike wherever they are: `web_researcher` WR, `planner` Pl. Letters, not
- * symbols: they can be read aloud, are in every font, and no two pictures have to be learnt.
+ * Two letters for a type, the same everywhere: `web_researcher` WR, `planner` Pl. Letters rather than icons:
+ * they can be read aloud, are in every font, and need not be learnt.
  */
 export function glyph(type: string | null): string {
   const words = (type ?? "").split(/[^\p{L}\p{N}]+|(?<=\p{Ll})(?=\p{Lu})/u).filter((word) => word !== "");
@@ -150,7 +150,7 @@ export function glyph(type: string | null): string {
   return first.slice(0, 1).toUpperCase() + first.slice(1, 2).toLowerCase();
 }
 
-/** 1234 → "1.2k", for the map; the exact figure is the host's to show. */
+/** 1234 → "1.2k", for the map; the exact figure is shown by the host. */
 export function short(value: number): string {
   if (value >= 1_000_000) return `${trimmed(value / 1_000_000)}M`;
   if (value >= 1_000) return `${trimmed(value / 1_000)}k`;

@@ -1,6 +1,6 @@
-// From a point of the screen to what is meant by it: a badge, a node, an edge (with a generous width), a group, a
+// From a screen point to the object under it: a badge, a node, an edge (with a generous width), a group, a
 // hull; else the ground.
-import { Agent, type Bunch } from "./bodies";
+import { Agent, type AgentGroup } from "./bodies";
 import type { Link } from "./edges";
 import { BodyIndex, LinkIndex } from "./hit";
 import { within } from "./hulls";
@@ -15,10 +15,10 @@ const TOUCH_PX = 9;
 const BADGE_FROM_PX = 8.5;
 
 export class Picking {
-  private bodies: BodyIndex<Agent | Bunch> | null = null;
+  private bodies: BodyIndex<Agent | AgentGroup> | null = null;
   private links: LinkIndex | null = null;
 
-  /** Something moved, came or went. */
+  /** Something moved, was added or removed. */
   forget(): void {
     this.bodies = null;
     this.links = null;
@@ -41,8 +41,8 @@ export class Picking {
     return link ? { ...linkHit(link), x, y } : null;
   }
 
-  /** For a double click on the ground of a hull: the group there if its hull is in focus already, else the hull. */
-  bunchAt(scene: Scene, view: View, size: Size, x: number, y: number, inHull: boolean): Bunch | null {
+  /** For a double click on a hull: the group there if its hull is already in focus, else the hull. */
+  bunchAt(scene: Scene, view: View, size: Size, x: number, y: number, inHull: boolean): AgentGroup | null {
     const { x: wx, y: wy } = toWorld(view, size, x, y);
     if (inHull || scene.level === "group") {
       for (const group of scene.groups.values()) {
@@ -53,7 +53,7 @@ export class Picking {
   }
 }
 
-function hullAt(scene: Scene, x: number, y: number): Bunch | null {
+function hullAt(scene: Scene, x: number, y: number): AgentGroup | null {
   for (const hull of scene.hulls.values()) {
     if (!hull.hidden && within(hull.outline, x - hull.x, y - hull.y)) return hull;
   }

@@ -1,26 +1,29 @@
-// The picture to be drawn: bodies with places, the links of the level shown, who is dimmed by find or focus and
-// who is hidden. It brings model, layout and edges together; it draws nothing and knows no canvas.
-import { Agent, Bunch } from "./bodies";
+// The picture to draw: positioned bodies, the links of the level shown, which agents are dimmed by find or
+// focus and which are hidden. It combines model, layout and edges; it draws nothing and knows no canvas.
+import { Agent, AgentGroup } from "./bodies";
 import { type Body, type Link, lay, linked } from "./edges";
 import { matches, type Term } from "./find";
-import type { Ground, Place } from "./geo";
+import type { GeoPosition, Ground } from "./geo";
 import { outline } from "./hulls";
-import { Arrangement, type Form, HULL_PAD, type Member, type Placed } from "./layout";
+import { Arrangement, type Form, HULL_PAD, type Member, type PlacedBody } from "./layout";
 import type { Model } from "./model";
 import { glyph } from "./palette";
 import { type Focus, type Grouping, groupId, type Layer, type Level } from "./types";
 import { type Box, boxOf } from "./zoom";
 
-export type GroundOf = (hulls: ReadonlyMap<string, number>, places: ReadonlyMap<string, Place>) => Ground;
+export type GroundOf = (
+  hulls: ReadonlyMap<string, number>,
+  places: ReadonlyMap<string, GeoPosition>,
+) => Ground;
 
 const EMPTY: Box = { x0: -400, y0: -260, x1: 400, y1: 260 };
 
 export class Scene {
   readonly agents = new Map<string, Agent>();
-  readonly groups = new Map<string, Bunch>();
-  hulls = new Map<string, Bunch>();
+  readonly groups = new Map<string, AgentGroup>();
+  hulls = new Map<string, AgentGroup>();
   links: Link[] = [];
-  /** The link that stands for an edge's record at this level. */
+  /** The link that represents an edge's record at this level. */
   linkOf = new Map<string, Link>();
   linkById = new Map<string, Link>();
   ground: Ground | null = null;
@@ -30,7 +33,7 @@ export class Scene {
 
   constructor(private readonly model: Model) {}
 
-  /** Gives everybody a place in the layer; true if somebody has a way to go. */
+  /** Positions every agent in the layer; true if some have to move. */
   arrange(layer: Layer, grouping: Grouping, groundOf: GroundOf | null, form: Form): boolean {
     const by: Grouping = layer === "geographic" ? "cluster" : grouping;
     const members = this.members(by);
@@ -45,7 +48,7 @@ export class Scene {
   }
 
   private onGround(sizes: ReadonlyMap<string, number>, groundOf: GroundOf): Ground {
-    const places = new Map<string, Place>();
+    const places = new Map<string, GeoPosition>();
     for (const key of sizes.keys()) {
       const region = this.model.region(key.slice("cluster:".length));
       if (region) places.set(key, region);
@@ -63,11 +66,12 @@ export class Scene {
     return made;
   }
 
-  private settle(members: readonly Member[], placed: Placed, by: Grouping): boolean {
+  private settle(members: readonly Member[], placed: PlacedBody, by: Grouping): boolean {
     let moves = false;
-    const hulls = new Map<string, Bunch>();
+    const hulls = new Map<string, AgentGroup>();
     for (const [key, circle] of placed.hulls) {
-      const hull = this.hulls.get(key) ?? new Bunch(key, "hull", key.slice(key.indexOf(":") + 1) || "(none)");
+      const hull =
+        this.hulls.get(key) ?? new AgentGroup(key, "hull", key.slice(key.indexOf(":") + 1) || "(none)");
       hull.agents = [];
       hull.glyph = by === "type" ? glyph(hull.name) : "";
       if (by === "type") hull.type = key.slice("type:".length);
@@ -78,12 +82,12 @@ export class Scene {
     this.hulls = hulls;
     for (const key of this.groups.keys()) if (!placed.groups.has(key)) this.groups.delete(key);
     for (const id of this.agents.keys()) if (!this.model.nodes.has(id)) this.agents.delete(id);
-    const inner = new Map<string, Bunch[]>();
+    const inner = new Map<string, AgentGroup[]>();
     for (const { id, inner: key, outer } of members) {
-      const hull = hulls.get(outer) as Bunch;
+      const hull = hulls.get(outer) as AgentGroup;
       let group = this.groups.get(key);
       if (!group) {
-        group = new Bunch(key, "group", "");
+        group = new AgentGroup(key, "group", "");
         this.groups.set(key, group);
       }
       if (!inner.get(outer)?.includes(group)) {
@@ -93,7 +97,7 @@ export class Scene {
       moves = this.settleAgent(id, group, hull, placed) || moves;
     }
     for (const [key, groups] of inner) {
-      const hull = hulls.get(key) as Bunch;
+      const hull = hulls.get(key) as AgentGroup;
       const circles = groups.map((one) => one.goal);
       hull.outline = outline(circles, HULL_PAD, hull.goal);
     }
@@ -102,7 +106,13 @@ export class Scene {
     return moves;
   }
 
-  private settleGroup(group: Bunch, id: string, hull: Bunch, placed: Placed, by: Grouping): boolean {
+  private settleGroup(
+    group: AgentGroup,
+    id: string,
+    hull: AgentGroup,
+    placed: PlacedBody,
+    by: Grouping,
+  ): boolean {
     const node = this.model.nodes.get(id);
     group.cluster = node?.cluster_id ?? "";
     group.type = node?.agent_type ?? "";
@@ -114,7 +124,7 @@ export class Scene {
     return circle ? group.send(circle.x, circle.y, circle.r) : false;
   }
 
-  private settleAgent(id: string, group: Bunch, hull: Bunch, placed: Placed): boolean {
+  private settleAgent(id: string, group: AgentGroup, hull: AgentGroup, placed: PlacedBody): boolean {
     const record = this.model.nodes.get(id);
     const at = placed.agents.get(id);
     if (!record || !at) return false;
@@ -131,7 +141,7 @@ export class Scene {
     return agent.send(at.x, at.y, agent.r);
   }
 
-  /** New records for agents that stay where they are. */
+  /** New records for agents whose position does not change. */
   refresh(): void {
     for (const agent of this.agents.values()) {
       const record = this.model.nodes.get(agent.id);
@@ -139,7 +149,7 @@ export class Scene {
     }
   }
 
-  /** Who is dimmed and who is hidden; true if anything is another than before. */
+  /** Which agents are dimmed and which are hidden; true if anything changed. */
   filter(find: readonly Term[], hide: readonly Term[], focus: Focus | null): boolean {
     let changed = false;
     const set = (body: { dim: boolean; hidden: boolean }, dim: boolean, hidden: boolean) => {
@@ -165,7 +175,7 @@ export class Scene {
 
   /** Figures of groups and hulls; true if one of them shows another state. */
   sum(): boolean {
-    const cost = (bunch: Bunch): number => {
+    const cost = (bunch: AgentGroup): number => {
       if (bunch.level === "group") return this.model.groups.get(bunch.id)?.cost_per_min ?? 0;
       let all = 0;
       for (const group of this.groups.values()) {
@@ -179,7 +189,7 @@ export class Scene {
     return changed;
   }
 
-  /** The links of a level, made anew. */
+  /** Rebuilds the links of a level. */
   link(level: Level): void {
     this.level = level;
     const bodyOf = (id: string): Body | null => {
@@ -194,7 +204,7 @@ export class Scene {
     this.lay();
   }
 
-  /** New figures for the links that are there; true if one looks different. */
+  /** New figures for the existing links; true if one looks different. */
   relink(): boolean {
     for (const link of this.links) {
       for (let at = 0; at < link.records.length; at++) {
@@ -212,7 +222,7 @@ export class Scene {
     for (const link of this.links) lay(link);
   }
 
-  /** All bodies to where they are after the part `t` of their way. */
+  /** Moves all bodies to the fraction `t` of their way. */
   step(t: number): void {
     for (const hull of this.hulls.values()) hull.step(t);
     for (const group of this.groups.values()) group.step(t);
@@ -221,12 +231,12 @@ export class Scene {
   }
 
   /** What can be picked at the level shown. */
-  bodies(): Iterable<Agent | Bunch> {
+  bodies(): Iterable<Agent | AgentGroup> {
     if (this.level === "agent") return this.agents.values();
     return this.level === "group" ? this.groups.values() : this.hulls.values();
   }
 
-  /** Room that those in focus take where they go to. */
+  /** The area that the bodies in focus will take. */
   focusBox(focus: Focus): Box | null {
     const circles: { x: number; y: number; r: number }[] = [];
     for (const group of this.groups.values()) {

@@ -1,10 +1,10 @@
-// How long drawing takes: the last so many frames, for the bench and for whoever doubts.
+// How long drawing takes: the last frames, for the benchmark and for debugging.
 
 const KEPT = 1_200;
 
 export interface Stats {
   frames: number;
-  /** Frames in which a cached layer was drawn anew. */
+  /** Frames in which a cached layer was redrawn. */
   drawn: number;
   medianMs: number;
   p95Ms: number;

@@ -1,13 +1,14 @@
-// The map as its host uses it: records in, texts, events and frames out. Drawing is pretended, all else is real.
+// The map as its host uses it: records in, texts, events and frames out. Drawing is faked, everything else is
+// real.
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Change, LiveRecord } from "~/live/records";
+import { fakeCanvas, Hands, surfaceFactory } from "./fakeCanvas";
 import { ground } from "./geo";
 import { DARK } from "./palette";
-import { Hands, makeInto, pretend } from "./pretend";
 import { Topology } from "./topology";
 import type { Alarm } from "./types";
 
-const alarm: Alarm = { kind: "loop", severity: "critical", text: "goes in circles", session_id: "ses_1" };
+const alarm: Alarm = { kind: "loop", severity: "critical", text: "is looping", session_id: "ses_1" };
 const node = (id: string, more: object = {}): LiveRecord => ({
   kind: "node",
   id,
@@ -62,20 +63,20 @@ const hands = () => new Hands();
 function made(more: { reducedMotion?: boolean; width?: number; height?: number } = {}) {
   const frames = hands();
   const log: string[] = [];
-  const front = pretend(more.width ?? 1_000, more.height ?? 700, log);
+  const front = fakeCanvas(more.width ?? 1_000, more.height ?? 700, log);
   const map = new Topology(front.canvas, {
     frames,
     reducedMotion: more.reducedMotion ?? false,
     theme: DARK,
-    make: makeInto(log),
+    make: surfaceFactory(log),
     loadGround: async () => ground,
   });
-  const told: [string, unknown][] = [];
+  const events: [string, unknown][] = [];
   for (const name of ["click", "open", "focus", "select", "layer", "hover", "trouble"] as const) {
-    map.on(name, (what) => told.push([name, what]));
+    map.on(name, (what) => events.push([name, what]));
   }
   const canvas = front.canvas as unknown as { dispatch(name: string, event: object): void };
-  return { map, frames, log, told, front, dispatch: canvas.dispatch };
+  return { map, frames, log, events, front, dispatch: canvas.dispatch };
 }
 
 beforeEach(() => {
@@ -110,7 +111,7 @@ describe("the map", () => {
     expect(map.stats().frames).toBe(drawn);
   });
 
-  it("goes on only while something pulses or flows", () => {
+  it("requests frames only while something pulses or flows", () => {
     const { map, frames } = made();
     map.put({ ...whole, put: whole.put.filter((one) => one.id !== "writer-1") });
     expect(frames.settle(clock)).toBeLessThan(400);
@@ -118,7 +119,7 @@ describe("the map", () => {
     expect(frames.settle(clock + 10_000, 80)).toBe(80);
   });
 
-  it("moves dots for what was sent, and then rests", () => {
+  it("moves dots for sent messages, and then stops", () => {
     const { map, frames } = made();
     map.put({ ...whole, put: whole.put.filter((one) => one.id !== "writer-1") });
     frames.settle(clock);
@@ -128,17 +129,17 @@ describe("the map", () => {
     expect(took).toBeLessThan(120);
   });
 
-  it("writes names, figures, and what is wrong at its icon", () => {
+  it("draws names, figures, and alerts at their icon", () => {
     const { map, frames, log } = made({ reducedMotion: true });
     map.put(whole);
     frames.settle(clock);
     expect(log).toContain("writer-1");
-    expect(log).toContain("loop: goes in circles");
+    expect(log).toContain("loop: is looping");
     expect(log.some((text) => /^2 agents · 2 msg\/s · \$0\.02\/min$/.test(text))).toBe(true);
     expect(log).toContain("1 loop");
   });
 
-  it("stands where it stood after a reload", () => {
+  it("has the same layout after a reload", () => {
     const places = () => {
       const { map, frames } = made({ reducedMotion: true });
       map.put(whole);
@@ -148,8 +149,8 @@ describe("the map", () => {
     expect(places()).toEqual(places());
   });
 
-  it("says what the pointer means", () => {
-    const { map, frames, told, dispatch } = made({ reducedMotion: true });
+  it("reports what the pointer is over", () => {
+    const { map, frames, events, dispatch } = made({ reducedMotion: true });
     map.put(whole);
     frames.settle(clock);
     const at = map.screenOf("reader-2") as { x: number; y: number };
@@ -160,31 +161,31 @@ describe("the map", () => {
     };
     press(at.x, at.y);
     press(2, 2);
-    expect(told).toEqual([
+    expect(events).toEqual([
       ["click", { kind: "node", id: "reader-2", x: at.x, y: at.y }],
       ["click", null],
     ]);
   });
 
-  it("finds an edge by a point on its way", () => {
-    const { map, frames, told, dispatch } = made({ reducedMotion: true });
+  it("finds an edge by a point on its curve", () => {
+    const { map, frames, events, dispatch } = made({ reducedMotion: true });
     map.put(whole);
     frames.settle(clock);
     const a = map.screenOf("planner-1") as { x: number; y: number };
     const b = map.screenOf("writer-1") as { x: number; y: number };
-    for (let aside = -60; aside <= 60 && told.length === 0; aside += 4) {
+    for (let aside = -60; aside <= 60 && events.length === 0; aside += 4) {
       const x = (a.x + b.x) / 2 - ((b.y - a.y) / Math.hypot(b.x - a.x, b.y - a.y)) * aside;
       const y = (a.y + b.y) / 2 + ((b.x - a.x) / Math.hypot(b.x - a.x, b.y - a.y)) * aside;
       const event = { pointerId: 1, button: 0, clientX: x, clientY: y, pointerType: "mouse" };
       dispatch("pointerdown", event);
       dispatch("pointerup", event);
-      if (told.at(-1)?.[1] === null) told.length = 0;
+      if (events.at(-1)?.[1] === null) events.length = 0;
     }
-    expect(told[0]?.[1]).toMatchObject({ kind: "edge", from: "planner-1" });
+    expect(events[0]?.[1]).toMatchObject({ kind: "edge", from: "planner-1" });
   });
 
-  it("is walked by keys alone", () => {
-    const { map, frames, told, dispatch } = made({ reducedMotion: true });
+  it("can be used with the keyboard alone", () => {
+    const { map, frames, events, dispatch } = made({ reducedMotion: true });
     map.put(whole);
     frames.settle(clock);
     const key = (name: string) => dispatch("keydown", { key: name });
@@ -192,10 +193,10 @@ describe("the map", () => {
     expect(map.selected?.kind).toBe("node");
     const first = map.selected?.id;
     for (const way of ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]) key(way);
-    expect(told.filter(([name]) => name === "select").length).toBeGreaterThan(1);
+    expect(events.filter(([name]) => name === "select").length).toBeGreaterThan(1);
     expect(first).toBeDefined();
     key("Enter");
-    expect(told.at(-1)?.[0]).toBe("open");
+    expect(events.at(-1)?.[0]).toBe("open");
     const before = map.zoom;
     key("+");
     frames.settle(clock);
@@ -206,7 +207,7 @@ describe("the map", () => {
   });
 
   it("drills down into a hull and back, whatever the layer", async () => {
-    const { map, frames, told, dispatch } = made({ reducedMotion: true });
+    const { map, frames, events, dispatch } = made({ reducedMotion: true });
     map.put(whole);
     frames.settle(clock);
     map.level = "cluster";
@@ -218,7 +219,7 @@ describe("the map", () => {
     expect(map.counts().shown).toBe(2);
     expect(map.shownLevel).toBe("agent");
     map.layer = "geographic";
-    await vi.waitFor(() => expect(told.some(([name]) => name === "layer")).toBe(true));
+    await vi.waitFor(() => expect(events.some(([name]) => name === "layer")).toBe(true));
     frames.settle(clock);
     expect(map.focus).toEqual({ group: "writer" });
     expect(map.counts().shown).toBe(2);
@@ -226,7 +227,7 @@ describe("the map", () => {
     expect(map.up()).toBe(false);
   });
 
-  it("morphs between the layers, can be interrupted, and cuts where motion is not wanted", async () => {
+  it("morphs between the layers, can be interrupted, and jumps with reduced motion", async () => {
     const { map, frames } = made();
     map.put(whole);
     frames.settle(clock, 3);
@@ -250,20 +251,20 @@ describe("the map", () => {
     calm.map.put(whole);
     calm.frames.settle(clock);
     calm.map.layer = "geographic";
-    await vi.waitFor(() => expect(calm.told.some(([name]) => name === "layer")).toBe(true));
+    await vi.waitFor(() => expect(calm.events.some(([name]) => name === "layer")).toBe(true));
     const cutTo = calm.map.screenOf("writer-2");
     calm.frames.settle(clock);
     expect(calm.map.screenOf("writer-2")).toEqual(cutTo);
   });
 
-  it("goes back to the layer it has when the world cannot be loaded", async () => {
+  it("stays on its layer when the world map cannot be loaded", async () => {
     const frames = hands();
-    const front = pretend();
+    const front = fakeCanvas();
     const map = new Topology(front.canvas, {
       frames,
       reducedMotion: true,
       theme: DARK,
-      make: makeInto([]),
+      make: surfaceFactory([]),
       loadGround: () => Promise.reject(new Error("offline")),
     });
     const troubles: string[] = [];
@@ -274,7 +275,7 @@ describe("the map", () => {
     expect(map.layer).toBe("logical");
   });
 
-  it("finds and hides, and keeps the old filter when the new one is at fault", () => {
+  it("finds and hides, and keeps the old filter when the new one is invalid", () => {
     const { map, frames } = made({ reducedMotion: true });
     map.put(whole);
     frames.settle(clock);
@@ -286,12 +287,12 @@ describe("the map", () => {
     frames.settle(clock);
   });
 
-  it("calls out the worst with its place, and follows the camera", () => {
+  it("reports the worst callouts with their position, and follows the camera", () => {
     const { map, frames } = made({ reducedMotion: true });
     map.put(whole);
     frames.settle(clock);
     const [first] = map.callouts();
-    expect(first).toMatchObject({ id: "writer-1", text: "loop: goes in circles", session_id: "ses_1" });
+    expect(first).toMatchObject({ id: "writer-1", text: "loop: is looping", session_id: "ses_1" });
     expect(first).toMatchObject(map.screenOf("writer-1") as object);
     map.zoomBy(1.5);
     frames.settle(clock);
@@ -319,7 +320,7 @@ describe("the map", () => {
     expect(frames.settle(clock + 80, 2_000)).toBeLessThan(600);
   });
 
-  it("shows another time, and everything goes that was not there", () => {
+  it("shows another time, and removes everything that did not exist then", () => {
     const { map, frames } = made({ reducedMotion: true });
     map.put(whole);
     frames.settle(clock);

@@ -1,14 +1,14 @@
-// The map of the mesh on one canvas: the engine's public face. It is fed records and told where to look, and it
-// tells what the operator points at. It knows no React and no socket (ADR-016). Setters ignore what is already
-// so: a host may set everything again whenever its address changes.
+// The map of the mesh on one canvas: the engine's public API. It receives records and view settings and emits
+// what the operator points at. It knows no React and no socket (ADR-016). Setters ignore unchanged values: a
+// host may set everything again whenever its URL changes.
 import type { Change } from "~/live/records";
 import { type Callout, callouts } from "./callouts";
 import { radiusOf } from "./draw/overlay";
 import { Engine, MORPH_MS, SHIFT_MS, type TopologyOptions } from "./engine";
-import type { Told } from "./events";
+import type { MapEvents } from "./events";
 import { type Fault, parseFind, type Term } from "./find";
+import { gestureHandlers } from "./gestureHandlers";
 import { listen, type Meanings } from "./gestures";
-import { handOf } from "./hand";
 import type { Theme } from "./palette";
 import type { Stats } from "./stats";
 import type {
@@ -19,13 +19,13 @@ import type {
   GroupRecord,
   Layer,
   Level,
+  MapObject,
   NodeRecord,
   NodeState,
-  Thing,
 } from "./types";
 import { type Insets, inside, toScreen } from "./zoom";
 
-export type Found = { ok: true; matches: number; of: number } | { ok: false; faults: Fault[] };
+export type FindResult = { ok: true; matches: number; of: number } | { ok: false; faults: Fault[] };
 
 export interface Counts {
   agents: number;
@@ -46,14 +46,14 @@ export class Topology {
     options: TopologyOptions,
   ) {
     this.engine = new Engine(canvas, options);
-    this.hand = handOf(this.engine, {
+    this.hand = gestureHandlers(this.engine, {
       focus: (focus) => this.enter(focus),
       select: (thing) => this.chosen(thing),
       up: () => this.up(),
     });
     canvas.tabIndex = 0;
     canvas.style.touchAction = "none";
-    // A layer of its own: what moves on it does not make the browser paint the pictures below again.
+    // A layer of its own: animations on it do not make the browser repaint the pictures below.
     canvas.style.willChange = "transform";
     this.undo.push(listen(canvas, this.hand), this.watchSize());
   }
@@ -65,7 +65,7 @@ export class Topology {
     this.engine.painter.destroy();
   }
 
-  on<N extends keyof Told>(name: N, hear: (told: Told[N]) => void): () => void {
+  on<N extends keyof MapEvents>(name: N, hear: (payload: MapEvents[N]) => void): () => void {
     return this.engine.events.on(name, hear);
   }
 
@@ -127,11 +127,11 @@ export class Topology {
       engine.groundOf = await (engine.options.loadGround ?? (async () => (await import("./geo")).ground))();
     } catch {
       this.layerWanted = engine.layer;
-      engine.events.tell(
+      engine.events.emit(
         "trouble",
-        "The map of the world could not be loaded. Nothing else is affected; try again.",
+        "The world map could not be loaded. Nothing else is affected; try again.",
       );
-      engine.events.tell("layer", engine.layer);
+      engine.events.emit("layer", engine.layer);
       return;
     }
     if (!engine.gone && this.layerWanted === "geographic") this.turn();
@@ -153,7 +153,7 @@ export class Topology {
     if (this.engine.layer === "logical") this.rearrange();
   }
 
-  /** Everybody to another place, and the camera with them. */
+  /** Moves every agent to its new position, and the camera with them. */
   private rearrange(): void {
     const now = performance.now();
     this.engine.arrange(now, MORPH_MS, true);
@@ -187,32 +187,32 @@ export class Topology {
     engine.aim(performance.now(), engine.placed ? SHIFT_MS + 120 : 0);
   }
 
-  /** Drill down by hand: what is opened is seen, so a coarser level that was pinned gives way. */
+  /** Drill down by hand: what is opened must be visible, so a pinned coarser level is unpinned. */
   private enter(focus: Focus | null): void {
     this.focus = focus;
     if (this.level === "cluster" || this.level === "group") {
       this.level = "auto";
-      this.engine.events.tell("level", "auto");
+      this.engine.events.emit("level", "auto");
     }
-    this.engine.events.tell("focus", this.focus);
+    this.engine.events.emit("focus", this.focus);
   }
 
-  /** One step out of the focus; false if there is none. */
+  /** One level up out of the focus; false if there is none. */
   up(): boolean {
     const { focus, layer, grouping, events } = this.engine;
     if (!focus) return false;
     const { cluster, group } = focus;
     const outer: Focus = layer === "logical" && grouping === "type" ? { group } : { cluster };
     this.focus = cluster !== undefined && group !== undefined ? outer : null;
-    events.tell("focus", this.focus);
+    events.emit("focus", this.focus);
     return true;
   }
 
-  get selected(): Thing | null {
+  get selected(): MapObject | null {
     return this.engine.selected;
   }
 
-  select(thing: Thing | null, { reveal = false } = {}): void {
+  select(thing: MapObject | null, { reveal = false } = {}): void {
     const { engine } = this;
     if (thing?.id !== engine.selected?.id || thing?.kind !== engine.selected?.kind) {
       engine.selected = thing;
@@ -222,12 +222,12 @@ export class Topology {
     if (thing && reveal) this.reveal(thing.id);
   }
 
-  private chosen(thing: Thing): void {
+  private chosen(thing: MapObject): void {
     this.select(thing, { reveal: true });
-    this.engine.events.tell("select", thing);
+    this.engine.events.emit("select", thing);
   }
 
-  /** The camera goes there if it is off the screen. */
+  /** Moves the camera there if it is off the screen. */
   reveal(id: string): void {
     const { camera, calm } = this.engine;
     const body = this.engine.bodyOf(id) ?? this.engine.linkNamed(id)?.from;
@@ -250,20 +250,20 @@ export class Topology {
     this.engine.ask();
   }
 
-  find(text: string): Found {
+  find(text: string): FindResult {
     return this.filtered(text, (terms) => {
       this.engine.finding = terms;
     });
   }
 
-  hide(text: string): Found {
+  hide(text: string): FindResult {
     return this.filtered(text, (terms) => {
       this.engine.hiding = terms;
       this.engine.dirt.links = true;
     });
   }
 
-  private filtered(text: string, keep: (terms: Term[]) => void): Found {
+  private filtered(text: string, keep: (terms: Term[]) => void): FindResult {
     const parsed = parseFind(text);
     if (!parsed.ok) return parsed;
     keep(parsed.terms);
@@ -290,7 +290,7 @@ export class Topology {
     this.zoomBy(zoom / this.zoom);
   }
 
-  /** Where the host's panels lie over the canvas; what is fitted stays clear of them. */
+  /** The host's panels over the canvas; fitted views stay clear of them. */
   set insets(insets: Insets) {
     const { camera, placed } = this.engine;
     const { top, right, bottom, left } = camera.insets;
@@ -321,7 +321,7 @@ export class Topology {
     this.engine.ask();
   }
 
-  /** The last picture while nothing new can come. */
+  /** Greys the picture while no new data can arrive. */
   get stale(): boolean {
     return this.isStale;
   }

@@ -1,22 +1,22 @@
-// Moving dots: each stands for messages the record tells were sent. Which of a sender's live edges one took the
-// topic does not tell, so it goes by their rates. A bounded pool in flat arrays: when it is full, more traffic
-// shows as no more dots. Nothing is kept for an edge without traffic, so a quiet mesh animates nothing.
+// Moving dots: each stands for messages that were sent. The topic does not say which of a sender's live edges
+// a message took, so dots are spread by the edges' rates. A bounded pool in flat arrays: when it is full,
+// more traffic shows no more dots. Edges without traffic cost nothing, so a quiet mesh animates nothing.
 import type { Link } from "./edges";
 import type { News } from "./model";
 import type { EdgeRecord } from "./types";
 
-export const MOST_DOTS = 420;
+export const MAX_DOTS = 420;
 const LASTS_MS = 1_100;
-/** Frames come ten times a second; the dots of one are strewn over the time until the next few. */
+/** Frames come ten times a second; the dots of one are spread over the time until the next few. */
 const STREWN_MS = 320;
-const MOST_EACH = 3;
+const MAX_DOTS_PER_EDGE = 3;
 const GOLDEN = 0.618033988749895;
 
 export class Traffic {
   count = 0;
-  readonly ids: (string | null)[] = new Array<string | null>(MOST_DOTS).fill(null);
-  readonly links: (Link | null)[] = new Array<Link | null>(MOST_DOTS).fill(null);
-  readonly begun = new Float64Array(MOST_DOTS);
+  readonly ids: (string | null)[] = new Array<string | null>(MAX_DOTS).fill(null);
+  readonly links: (Link | null)[] = new Array<Link | null>(MAX_DOTS).fill(null);
+  readonly begun = new Float64Array(MAX_DOTS);
   private turn = 0;
 
   take(
@@ -28,17 +28,17 @@ export class Traffic {
     for (const { id, count } of news.sent) {
       const edges = busyFrom(id);
       if (edges.length === 0) continue;
-      for (let n = Math.min(count, MOST_EACH); n > 0; n--) this.add(this.pick(edges), linkOf, nowMs);
+      for (let n = Math.min(count, MAX_DOTS_PER_EDGE); n > 0; n--) this.add(this.pick(edges), linkOf, nowMs);
     }
     for (const id of news.rose) this.add(id, linkOf, nowMs);
   }
 
-  /** The links were made anew: dots go on where their edges are drawn now. */
+  /** The links were rebuilt: dots continue where their edges are drawn now. */
   relink(linkOf: ReadonlyMap<string, Link>): void {
     for (let at = 0; at < this.count; at++) this.links[at] = linkOf.get(this.ids[at] as string) ?? null;
   }
 
-  /** Forgets dots that have arrived; true while some are on their way. */
+  /** Removes dots that have arrived; true while some are moving. */
   step(nowMs: number): boolean {
     for (let at = 0; at < this.count; ) {
       if (nowMs - (this.begun[at] as number) < LASTS_MS && this.links[at]) {
@@ -56,7 +56,7 @@ export class Traffic {
     return this.count > 0;
   }
 
-  /** How far along its way a dot is; below 0 it has not set out. */
+  /** How far along its way a dot is; below 0 it has not started. */
   along(at: number, nowMs: number): number {
     return (nowMs - (this.begun[at] as number)) / LASTS_MS;
   }
@@ -69,7 +69,7 @@ export class Traffic {
 
   private add(id: string, linkOf: ReadonlyMap<string, Link>, nowMs: number): void {
     const link = linkOf.get(id);
-    if (!link || this.count >= MOST_DOTS) return;
+    if (!link || this.count >= MAX_DOTS) return;
     const at = this.count;
     this.ids[at] = id;
     this.links[at] = link;

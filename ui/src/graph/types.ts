@@ -1,5 +1,6 @@
-// The records the map is drawn from, as the topic `fleet` and GET /v1/fleet tell them, and the words the engine
-// and its host share. Above 300 agents a node comes without name, colour, mark and cost: those are optional here.
+// The records the map is drawn from, as the topic `fleet` and GET /v1/fleet send them, and the types the
+// engine and its host share. Above 300 agents a node comes without name, colour, mark and cost: those are
+// optional here.
 import type { LiveRecord } from "~/live/records";
 
 export type NodeState = "idle" | "active" | "alert_entropy" | "schema_violation" | "dead" | "blocked";
@@ -97,7 +98,7 @@ export interface SignRecord {
   flashing: boolean;
 }
 
-/** What `show` takes of a GET /v1/fleet answer. */
+/** The part of a GET /v1/fleet response that `show` uses. */
 export interface FleetPicture {
   nodes: NodeRecord[];
   groups: GroupRecord[];
@@ -111,7 +112,7 @@ export interface Focus {
 
 export type ThingKind = "node" | "edge" | "group";
 
-export interface Thing {
+export interface MapObject {
   kind: ThingKind;
   id: string;
 }

@@ -1,4 +1,5 @@
-// The camera's mathematics: what is fitted is seen, the point under the hand stays, no gesture loses the map.
+// The camera's mathematics: fitted content is visible, the point under the pointer stays, no gesture loses
+// the map.
 import { describe, expect, it } from "vitest";
 import { Camera } from "./camera";
 import {
@@ -44,7 +45,7 @@ describe("zoom", () => {
     expect(clamped({ x: 0, y: 0, k: 1e-6 }, box, 0.1).k).toBe(0.1);
   });
 
-  it("shows clusters from far, types from nearer, agents from near, and does not flicker between", () => {
+  it("shows clusters far out, types closer, agents near, and does not flicker in between", () => {
     expect(levelAt(0.05, null)).toBe("cluster");
     expect(levelAt(1.5 / AGENT_R, null)).toBe("group");
     expect(levelAt(1, null)).toBe("agent");
@@ -66,7 +67,7 @@ describe("zoom", () => {
     expect(wheel(-1e9)).toBeLessThan(2);
   });
 
-  it("goes half of the way in scale by its root", () => {
+  it("is halfway in scale at the square root", () => {
     expect(between({ x: 0, y: 0, k: 1 }, { x: 10, y: 0, k: 4 }, 0.5)).toEqual({ x: 5, y: 0, k: 2 });
   });
 });
@@ -80,7 +81,7 @@ describe("the camera", () => {
     return camera;
   };
 
-  it("gives way to a hand while it moves", () => {
+  it("yields to a gesture while it moves", () => {
     const camera = made();
     camera.go({ x: 100, y: 100, k: 1 }, 0, 200);
     camera.step(100);
@@ -91,7 +92,7 @@ describe("the camera", () => {
     expect(camera.step(150)).toBe(false);
   });
 
-  it("arrives and then asks for no more frames", () => {
+  it("arrives and then requests no more frames", () => {
     const camera = made();
     camera.go({ x: 100, y: 100, k: 1 }, 0, 200);
     expect(camera.step(200)).toBe(true);
@@ -99,7 +100,7 @@ describe("the camera", () => {
     expect(camera.step(216)).toBe(false);
   });
 
-  it("cuts where motion is not wanted", () => {
+  it("jumps with reduced motion", () => {
     const camera = made();
     camera.go({ x: 50, y: 0, k: 1 }, 0, 0);
     expect(camera.view.x).toBe(50);

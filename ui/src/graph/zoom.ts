@@ -1,8 +1,8 @@
-// The camera: where the map is looked at and how closely. Pure: a view in, a view out. Zoom and pan are clamped,
-// so that no gesture loses the map; the level of detail follows the size of an agent on the screen.
+// Camera mathematics: centre and scale of the view. Pure: a view in, a view out. Zoom and pan are clamped, so
+// that no gesture loses the map; the level of detail follows the size of an agent on the screen.
 import type { Level, Point } from "./types";
 
-/** `x`, `y`: the world point in the middle of the canvas; `k`: CSS pixels to a world unit. */
+/** `x`, `y`: the world point in the centre of the canvas; `k`: CSS pixels per world unit. */
 export interface View {
   x: number;
   y: number;
@@ -21,7 +21,7 @@ export interface Box {
   y1: number;
 }
 
-/** Where the host's own panels lie over the canvas: what is fitted stays clear of them. */
+/** The host's panels over the canvas: fitted content stays clear of them. */
 export interface Insets {
   top: number;
   right: number;
@@ -32,11 +32,11 @@ export interface Insets {
 /** An agent's radius in world units; all other sizes of the map follow from it. */
 export const AGENT_R = 11;
 export const MAX_K = 5;
-const FIT_MOST_K = 1.7;
-/** Radius in pixels from which agents, then groups, are drawn one by one. */
+const FIT_MAX_K = 1.7;
+/** Radius in pixels from which agents, then groups, are drawn individually. */
 const AGENTS_FROM = 2.4;
 const GROUPS_FROM = 1.1;
-/** A level once shown stays until the zoom is this far beyond its border, so that it does not flicker there. */
+/** A level stays until the zoom is this far beyond its threshold, so that it does not flicker there. */
 const STICKY = 0.08;
 
 export const toScreen = (view: View, size: Size, x: number, y: number): Point => ({
@@ -50,7 +50,7 @@ export const toWorld = (view: View, size: Size, x: number, y: number): Point => 
 });
 
 /** The view that shows the box whole, with a margin. */
-export function fitted(box: Box, size: Size, inset: Insets, mostK = FIT_MOST_K): View {
+export function fitted(box: Box, size: Size, inset: Insets, mostK = FIT_MAX_K): View {
   const wide = Math.max(1, box.x1 - box.x0);
   const high = Math.max(1, box.y1 - box.y0);
   const free = {
@@ -63,7 +63,7 @@ export function fitted(box: Box, size: Size, inset: Insets, mostK = FIT_MOST_K):
   return { x: (box.x0 + box.x1) / 2 - offX, y: (box.y0 + box.y1) / 2 - offY, k };
 }
 
-/** No further out than `floorK`, no nearer than MAX_K, and the middle stays over the map. */
+/** No further out than `floorK`, no nearer than MAX_K, and the centre stays over the map. */
 export function clamped(view: View, box: Box, floorK: number): View {
   const k = Math.min(MAX_K, Math.max(floorK, view.k));
   return {
@@ -104,7 +104,7 @@ export function wheelFactor(event: { deltaY: number; deltaMode: number; ctrlKey:
 }
 
 export function between(a: View, b: View, t: number): View {
-  // The scale goes geometrically, so that half of the way looks like half of the way.
+  // The scale changes geometrically, so that halfway in time looks like halfway.
   const k = a.k * (b.k / a.k) ** t;
   return { x: a.x + (b.x - a.x) * t, y: a.y + (b.y - a.y) * t, k };
 }

@@ -1,4 +1,4 @@
-// In the place of `react/jsx-dev-runtime` while developing: see shown.ts.
+// Replaces `react/jsx-dev-runtime` in development: see shown.ts.
 import * as react from "react/jsx-dev-runtime";
 import { shown } from "./shown";
 

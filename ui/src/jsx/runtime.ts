@@ -1,4 +1,4 @@
-// In the place of `react/jsx-runtime`: see shown.ts.
+// Replaces `react/jsx-runtime`: see shown.ts.
 import * as react from "react/jsx-runtime";
 import { shown } from "./shown";
 

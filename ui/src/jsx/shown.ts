@@ -1,11 +1,11 @@
-// Every text that reaches the page passes here (S1110): the JSX runtime of all our components and of the libraries
-// they use (vite.config.ts puts it in the place of React's). So no view can forget it, and none has to remember.
-// What a person types (`value`) is theirs and is left as it is. Text that is all ASCII costs one test.
+// Sanitises every text that reaches the page (S1110): the JSX runtime of all our components and of the
+// libraries they use (vite.config.ts puts it in place of React's), so no view can forget it. What a person
+// types (`value`) is left as it is. ASCII-only text costs one test.
 import { createElement, type ReactNode } from "react";
 import { inert, turns } from "~/widgets/inert";
 
 const WORDED = ["title", "alt", "placeholder", "aria-label", "aria-description", "aria-valuetext", "label"];
-/** They hold text alone, so nothing can be isolated in them by an element. */
+/** They hold text alone, so nothing in them can be isolated by an element. */
 const TEXT_ONLY = new Set(["option", "title", "textarea", "text", "tspan"]);
 
 type Props = Record<string, unknown> & { children?: ReactNode };
@@ -18,7 +18,7 @@ function textOf(text: string, isolate: boolean, key?: number): ReactNode {
 function childOf(child: ReactNode, isolate: boolean, key?: number): ReactNode {
   if (typeof child === "string") return textOf(child, isolate, key);
   if (!Array.isArray(child)) return child;
-  // The same array where nothing was done: React compares.
+  // Returns the same array if nothing changed: React compares.
   let made: ReactNode[] | null = null;
   for (const [n, one] of child.entries()) {
     const now = childOf(one as ReactNode, isolate, n);
@@ -29,7 +29,7 @@ function childOf(child: ReactNode, isolate: boolean, key?: number): ReactNode {
   return made ?? child;
 }
 
-/** The properties of an element as it will stand in the page; of a component they are its own affair. */
+/** The props of a DOM element; props of a component are left alone. */
 export function shown(type: unknown, props: Props): Props {
   if (typeof type === "function" || (typeof type === "object" && type !== null)) return props;
   if (type === "style" || type === "script") return props;

@@ -1,4 +1,4 @@
-// The page's own socket and how the browser opens it. The only place that names the WebSocket.
+// The page's one socket and how the browser opens it. The only place that names WebSocket.
 import { LiveSocket, type Wire } from "./socket";
 
 function open(): Wire {

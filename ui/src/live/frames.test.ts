@@ -1,4 +1,4 @@
-// One owner of the animation frame: one request a frame however many want one, none while nothing does.
+// One owner of the animation frame: one request a frame however many callers, none while idle.
 import { describe, expect, it } from "vitest";
 import { type Clock, Frames } from "./frames";
 
@@ -35,13 +35,13 @@ function made() {
 }
 
 describe("Frames", () => {
-  it("asks for nothing while nothing wants a frame", () => {
+  it("requests nothing while idle", () => {
     const { clock } = made();
     clock.tick();
     expect(clock.asked).toBe(0);
   });
 
-  it("asks once for many, and runs each once", () => {
+  it("requests once for many, and runs each once", () => {
     const { clock, frames, ran } = made();
     const paint = () => ran.push("a");
     frames.next(paint);
@@ -53,7 +53,7 @@ describe("Frames", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("runs a steady painter every frame with one request each, until it leaves", () => {
+  it("runs a continuous painter every frame with one request each, until it unsubscribes", () => {
     const { clock, frames, ran } = made();
     const leave = frames.every(() => ran.push("s"));
     frames.every(() => ran.push("t"))();
@@ -68,7 +68,7 @@ describe("Frames", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("runs what is asked for during a frame in the next one, not in this", () => {
+  it("runs what is requested during a frame in the next one, not in this", () => {
     const { clock, frames, ran } = made();
     const again = () => {
       ran.push("x");
@@ -83,7 +83,7 @@ describe("Frames", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("goes on after a painter that failed, and still asks for the next frame", () => {
+  it("continues after a painter that failed, and still requests the next frame", () => {
     const { clock, frames, ran } = made();
     frames.every(() => {
       throw new Error("broken painter");
@@ -94,7 +94,7 @@ describe("Frames", () => {
     expect(clock.pending).toBe(1);
   });
 
-  it("tells the time of the frame", () => {
+  it("passes the time of the frame", () => {
     const { clock, frames } = made();
     const times: number[] = [];
     frames.next((nowMs) => times.push(nowMs));

@@ -1,6 +1,6 @@
-// The one owner of the animation frame. Everything that must run once a frame registers here; what only has
-// to run when something changed asks for the next frame. With nothing registered no frame is asked for, so a
-// quiet page costs nothing; a hidden page draws nothing (the browser withholds frames).
+// The one owner of the animation frame. Everything that must run once a frame registers here; code that runs
+// only after a change requests the next frame. With nothing registered no frame is requested, so a quiet page
+// costs nothing; a hidden page draws nothing (the browser withholds frames).
 
 export type Painter = (nowMs: number) => void;
 
@@ -30,7 +30,7 @@ export class Frames {
     };
   }
 
-  /** Run in the next frame, once however often it was asked for. */
+  /** Runs in the next frame, once however often it was requested. */
   next(painter: Painter): void {
     this.once.add(painter);
     this.ask();
@@ -52,7 +52,7 @@ export class Frames {
         broken.push(error);
       }
     }
-    // One broken painter must not freeze the others; it is told all the same.
+    // One broken painter must not freeze the others; its error is rethrown.
     if (this.steady.size > 0 || this.once.size > 0) this.ask();
     if (broken.length > 0) throw broken[0];
   };

@@ -1,5 +1,5 @@
-// The three rules of docs/guides/live.md for keeping records: snapshot replaces, the higher version wins,
-// removed drops.
+// The three rules of docs/guides/live.md for applying records: a snapshot replaces, the higher version wins,
+// `removed` drops.
 import { describe, expect, it } from "vitest";
 import { type LiveFrame, type LiveRecord, Picture } from "./records";
 
@@ -42,7 +42,7 @@ describe("Picture", () => {
     expect(picture.seq).toBe(9);
   });
 
-  it("takes a lower version from a snapshot: another gateway counts anew", () => {
+  it("accepts a lower version from a snapshot: another gateway restarts its count", () => {
     const picture = held(frame("snapshot", 100, [node("a", 100)]), frame("snapshot", 4, [node("a", 4)]));
     expect(picture.of("node").get("a")?.version).toBe(4);
     expect(picture.seq).toBe(4);
@@ -60,7 +60,7 @@ describe("Picture", () => {
     expect(picture.of("node").get("a")?.state).toBe(state);
   });
 
-  it("takes items whole: nothing of the one before stays", () => {
+  it("replaces items whole: nothing of the previous one stays", () => {
     const picture = held(
       frame("snapshot", 1, [node("a", 1, { reason: "loop", alarms: [1] })]),
       frame("delta", 2, [node("a", 2)]),
@@ -68,7 +68,7 @@ describe("Picture", () => {
     expect(picture.of("node").get("a")).toEqual(node("a", 2));
   });
 
-  it("drops what is removed, but not by an old word", () => {
+  it("drops what is removed, but not by an older version", () => {
     const start = frame("snapshot", 5, [node("a", 5), node("b", 5)]);
     const picture = held(start);
     const change = picture.take(
@@ -78,7 +78,7 @@ describe("Picture", () => {
     expect(change.dropped).toEqual([{ kind: "node", id: "a" }]);
   });
 
-  it("tells what a frame did and whether it was all", () => {
+  it("reports what a frame changed and whether it replaced everything", () => {
     const picture = new Picture();
     expect(picture.take(frame("snapshot", 1, [node("a", 1)]))).toMatchObject({ whole: true, dropped: [] });
     const change = picture.take(frame("delta", 2, [node("a", 1), node("b", 2)]));

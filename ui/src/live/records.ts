@@ -1,6 +1,6 @@
-// Records of one topic by kind and id. The gateway folds; here the latest of each is kept, nothing is merged:
-// a snapshot replaces all, of a delta an item takes its place if its version is higher, `removed` drops it.
-// No React, no socket: frames in, changes out.
+// Records of one topic by kind and id. The gateway folds; here the latest of each is kept and nothing is
+// merged: a snapshot replaces everything, a delta's item replaces its record if its version is higher,
+// `removed` drops it. No React, no socket: frames in, changes out.
 
 export interface LiveRecord {
   kind: string;
@@ -18,7 +18,7 @@ export interface LiveFrame {
   items: LiveRecord[];
 }
 
-/** What one frame did: records put, keys dropped, or everything new. */
+/** What one frame changed: records put, keys dropped, or everything. */
 export interface Change {
   whole: boolean;
   put: LiveRecord[];
@@ -34,7 +34,7 @@ export class Picture {
   at: string | null = null;
   ready = false;
 
-  /** The records of a kind; the map is live, its `generation` tells whether it changed. */
+  /** The records of a kind; the map is live, its `generation` changes with it. */
   of(kind: string): ReadonlyMap<string, LiveRecord> {
     return this.kinds.get(kind) ?? NONE;
   }

@@ -1,4 +1,4 @@
-// The page's one socket: what it asks for, how it comes back, when it may say where it left off.
+// The page's one socket: subscriptions, reconnecting, and when it may resume.
 import { describe, expect, it } from "vitest";
 import type { LiveFrame } from "./records";
 import { type Connection, LiveSocket, type Wire } from "./socket";
@@ -73,7 +73,7 @@ const settled = () => Promise.resolve();
 const nothing = () => undefined;
 
 describe("LiveSocket", () => {
-  it("opens with the first topic and asks for all of them in one go", async () => {
+  it("opens with the first topic and subscribes to all of them at once", async () => {
     const { socket, wires, wire } = made();
     expect(wires).toHaveLength(0);
     socket.follow("fleet", nothing);
@@ -85,7 +85,7 @@ describe("LiveSocket", () => {
     expect(wire().sent).toEqual([{ op: "subscribe", topics: ["fleet", "sessions", "messages"] }]);
   });
 
-  it("asks once when a view mounting follows three topics at once", async () => {
+  it("subscribes once when a mounting view follows three topics", async () => {
     const { socket, wire } = made();
     socket.follow("fleet", nothing);
     wire().onopen?.();
@@ -95,7 +95,7 @@ describe("LiveSocket", () => {
     expect(wire().sent.map((frame) => frame.topics)).toEqual([["fleet"], ["fleet", "sessions", "waiting"]]);
   });
 
-  it("does not ask again for a topic that is followed already", async () => {
+  it("does not subscribe again to a topic that is already followed", async () => {
     const { socket, wire } = made();
     socket.follow("fleet", nothing);
     wire().onopen?.();
@@ -104,7 +104,7 @@ describe("LiveSocket", () => {
     expect(wire().sent).toHaveLength(1);
   });
 
-  it("gives each listener the frames of its topic and nothing of others", async () => {
+  it("gives each listener the frames of its topic only", async () => {
     const { socket, wire } = made();
     const heard: string[] = [];
     socket.follow("fleet", (_, picture) => heard.push(`fleet ${picture.seq}`));
@@ -116,7 +116,7 @@ describe("LiveSocket", () => {
     expect(heard).toEqual(["fleet 5", "messages 6"]);
   });
 
-  it("says where it left off when it comes back, the lowest of its topics", () => {
+  it("resumes after a reconnect from the lowest of its topics", () => {
     const { socket, wire, wake } = made();
     socket.follow("fleet", nothing);
     socket.follow("sessions", nothing);
@@ -131,11 +131,8 @@ describe("LiveSocket", () => {
 
   it.each([
     ["a topic it has no snapshot of", (socket: LiveSocket) => socket.follow("sessions", nothing)],
-    [
-      "a topic of events, which would be told again",
-      (socket: LiveSocket) => socket.hear("messages", nothing),
-    ],
-  ])("never says so with %s", (_, add) => {
+    ["a topic of events, which would be repeated", (socket: LiveSocket) => socket.hear("messages", nothing)],
+  ])("never resumes with %s", (_, add) => {
     const { socket, wire, wake } = made();
     socket.follow("fleet", nothing);
     wire().onopen?.();
@@ -147,7 +144,7 @@ describe("LiveSocket", () => {
     expect(wire().sent[0]).not.toHaveProperty("after");
   });
 
-  it("comes back with growing pauses, and with short ones again once it was heard", () => {
+  it("reconnects with exponential backoff, reset once a frame arrives", () => {
     const { socket, wire, wake, pauses } = made();
     socket.follow("fleet", nothing);
     for (let n = 0; n < 8; n += 1) {
@@ -161,7 +158,7 @@ describe("LiveSocket", () => {
     expect(pauses.at(-1)).toBe(250);
   });
 
-  it("tries at once when the browser is online again", () => {
+  it("reconnects at once when the browser is online again", () => {
     const { socket, wires, wire } = made();
     socket.follow("fleet", nothing);
     wire().drops();
@@ -171,7 +168,7 @@ describe("LiveSocket", () => {
     expect(wires).toHaveLength(2);
   });
 
-  it.each([4401, 4403])("does not come back by itself when refused (%i), only when asked to", (code) => {
+  it.each([4401, 4403])("does not reconnect by itself when refused (%i), only on request", (code) => {
     const { socket, wires, wire, states, pauses } = made();
     socket.follow("fleet", nothing);
     wire().drops(code, "sign in");
@@ -182,7 +179,7 @@ describe("LiveSocket", () => {
     expect(wires).toHaveLength(2);
   });
 
-  it("tells its states in order and each once", () => {
+  it("reports its states in order and each once", () => {
     const { socket, wire, wake, states } = made();
     socket.follow("fleet", nothing);
     wire().onopen?.();
@@ -210,7 +207,7 @@ describe("LiveSocket", () => {
     expect(states.at(-1)).toBe("closed");
   });
 
-  it("does not come back after the last listener left while it was away", () => {
+  it("does not reconnect after the last listener left while it was closed", () => {
     const { socket, wires, wire, wake } = made();
     const leave = socket.follow("fleet", nothing);
     wire().drops();
@@ -219,7 +216,7 @@ describe("LiveSocket", () => {
     expect(wires).toHaveLength(1);
   });
 
-  it("leaves a topic once, however often it is told to", () => {
+  it("unsubscribes once, however often it is called", () => {
     const { socket } = made();
     const leave = socket.follow("fleet", nothing);
     leave();
@@ -229,7 +226,7 @@ describe("LiveSocket", () => {
     expect(socket.picture("fleet")).not.toBeNull();
   });
 
-  it("keeps the sentence of a refused subscription and goes on", () => {
+  it("keeps the sentence of a refused subscription and continues", () => {
     const { socket, wire } = made();
     const heard: number[] = [];
     socket.follow("fleet", (_, picture) => heard.push(picture.seq ?? 0));
@@ -240,7 +237,7 @@ describe("LiveSocket", () => {
     expect(heard).toEqual([3]);
   });
 
-  it("knows when it was last heard", () => {
+  it("knows when it last received a frame", () => {
     const { socket, wire, at } = made();
     socket.follow("fleet", nothing);
     expect(socket.heardMs).toBeNull();

@@ -1,6 +1,6 @@
-// One socket to /v1/live for the whole page. It follows the union of what is wanted, resumes each topic of
-// records where it left off, comes back with growing pauses, and says in what state it is. `after` is one
-// number for a subscription: the lowest of the topics followed, which at worst repeats what is already held.
+// One socket to /v1/live for the whole page. It subscribes to the union of followed topics, resumes each
+// topic of records where it left off, reconnects with backoff, and reports its state. `after` is one number
+// for a subscription: the lowest of the topics followed, which at worst repeats records already held.
 import { type Change, type LiveFrame, Picture } from "./records";
 
 export type Connection = "connecting" | "live" | "waiting" | "refused" | "closed";
@@ -41,21 +41,23 @@ export class LiveSocket {
   private opened = false;
   state: Connection = "closed";
   problem: string | null = null;
-  /** When the gateway was last heard, by this browser's clock: how old what is shown may be. */
+  /** When the last frame arrived, by this browser's clock: how old the data may be. */
   heardMs: number | null = null;
 
   constructor(private readonly around: Surroundings) {}
 
-  /** Follow a topic of records; the last listener to leave ends it. The picture stays while it is followed. */
+  /**
+   * Follows a topic of records; the last listener to leave ends it. The picture is kept while it is followed.
+   */
   follow(topic: string, listener: PictureListener): () => void {
     const held = this.topic(topic);
-    // A function of its own for each: two who pass the same one are still two.
+    // A new function for each: two callers who pass the same one are still two.
     const mine: PictureListener = (change, picture) => listener(change, picture);
     held.pictures.add(mine);
     return () => this.leave(topic, () => held.pictures.delete(mine));
   }
 
-  /** Hear every frame of a topic of events from now on. */
+  /** Receives every frame of a topic of events from now on. */
   hear(topic: string, listener: EventListener): () => void {
     const held = this.topic(topic);
     const mine: EventListener = (frame) => listener(frame);
@@ -72,7 +74,7 @@ export class LiveSocket {
     return () => this.watchers.delete(watcher);
   }
 
-  /** Try at once, e.g. when the browser says it is online again. */
+  /** Reconnects at once, e.g. when the browser reports that it is online again. */
   retry(): void {
     if (this.wire || this.topics.size === 0) return;
     this.tries = 0;
@@ -108,7 +110,7 @@ export class LiveSocket {
     this.around.forget(this.waiting);
     this.waiting = null;
     this.opened = false;
-    this.tell("connecting");
+    this.setState("connecting");
     const wire = this.around.open();
     this.wire = wire;
     wire.onopen = () => {
@@ -126,12 +128,12 @@ export class LiveSocket {
   private lost(code: number, reason: string): void {
     this.problem = reason || null;
     if (code === 4401 || code === 4403) {
-      this.tell("refused");
+      this.setState("refused");
       return;
     }
     const pause = PAUSES_MS[Math.min(this.tries, PAUSES_MS.length - 1)] ?? 8_000;
     this.tries += 1;
-    this.tell("waiting");
+    this.setState("waiting");
     this.waiting = this.around.later(() => this.connect(), pause);
   }
 
@@ -141,10 +143,10 @@ export class LiveSocket {
     const wire = this.wire;
     this.wire = null;
     wire?.close();
-    this.tell(state);
+    this.setState(state);
   }
 
-  /** Several topics asked for in one go are one subscription: a view mounting follows three at once. */
+  /** Several topics requested together are one subscription: a mounting view follows three at once. */
   private subscribeSoon(): void {
     if (this.asked || !this.opened) return;
     this.asked = true;
@@ -172,7 +174,7 @@ export class LiveSocket {
     const held = this.topics.get(frame.topic);
     if (!held) return;
     this.tries = 0;
-    this.tell("live");
+    this.setState("live");
     if (frame.type === "event") {
       for (const listener of held.events) listener(frame);
       return;
@@ -181,7 +183,7 @@ export class LiveSocket {
     for (const listener of held.pictures) listener(change, held.picture);
   }
 
-  private tell(state: Connection): void {
+  private setState(state: Connection): void {
     if (state === this.state) return;
     this.state = state;
     for (const watcher of this.watchers) watcher(state);

@@ -1,5 +1,5 @@
-// The one place where React meets the live core. Components see records at most once a frame, and only when
-// the kinds they asked for changed.
+// The one place where React meets the live core. Components re-render at most once a frame, and only when the
+// kinds they follow changed.
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { live } from "./connection";
 import { frames } from "./frames";
@@ -22,7 +22,7 @@ export function useRecords<T = LiveRecord>(topic: string | null, kind: string): 
     let gone = false;
     const paint = () => {
       const picture = live.picture(topic);
-      // A frame asked for before another topic was chosen must not paint over it.
+      // A frame requested before the topic changed must not paint over it.
       if (!picture || gone) return;
       const generation = picture.generation(kind);
       if (generation === seen.current || !picture.ready) return;
@@ -39,7 +39,7 @@ export function useRecords<T = LiveRecord>(topic: string | null, kind: string): 
   return followed;
 }
 
-/** Call back for every item of a topic of events, from now on. */
+/** Calls back for every item of a topic of events, from now on. */
 export function useEvents<T = unknown>(topic: string | null, hear: (items: T[]) => void): void {
   const latest = useRef(hear);
   latest.current = hear;

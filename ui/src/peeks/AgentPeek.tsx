@@ -1,16 +1,16 @@
-// One agent: what it is, how it is and why, where it works, what is wrong, with whom it talks, and what can be
-// done about it. State comes live, the rest from the registry every few seconds.
+// Agent panel: type, state and reason, sessions, alerts, traffic and actions. State comes live, the rest from
+// the registry every few seconds.
 import { Progress } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { NodeRecord } from "~/graph";
 import type { AgentItem } from "~/protocol/openapi";
 import { Ago, Money } from "~/widgets/Figures";
+import { rate, short } from "~/widgets/format";
 import { Mark, Tag } from "~/widgets/Mark";
-import { Shown } from "~/widgets/Panel";
-import { rate, short } from "~/widgets/words";
+import { Loaded } from "~/widgets/Panel";
 import classes from "./agent.module.css";
-import { AgentActs } from "./agentActs";
+import { AgentActions } from "./agentActions";
 import { folded } from "./agentAlarms";
 import { AgentEdges } from "./agentEdges";
 import { nodeIn, useFleet } from "./agentLive";
@@ -18,25 +18,21 @@ import { AgentSessions } from "./agentSessions";
 
 const LIVENESS: Record<AgentItem["liveness"], { mark: string; says: string; tone: string }> = {
   healthy: { mark: "♥", says: "heard", tone: "good" },
-  zombie: { mark: "!", says: "silent: its heartbeat is overdue", tone: "alert" },
+  zombie: { mark: "!", says: "heartbeat overdue", tone: "alert" },
   evicted: { mark: "×", says: "evicted", tone: "alert" },
-  unknown: { mark: "?", says: "never heard by heartbeat", tone: "idle" },
+  unknown: { mark: "?", says: "no heartbeat yet", tone: "idle" },
 };
 
 export function AgentPeek({ id }: { id: string }) {
-  const asked = useAnswer(
-    "/v1/agents/{agent_id}",
-    {},
-    { params: { agent_id: id }, every: 3_000, keep: true },
-  );
+  const query = useApi("/v1/agents/{agent_id}", {}, { params: { agent_id: id }, every: 3_000, keep: true });
   const node = useFleet((picture) => nodeIn(picture, id), id) ?? null;
   return (
     <div className={classes.peek}>
-      <Shown asked={asked} rows={8}>
+      <Loaded query={query} rows={8}>
         {(agent) => (
           <>
             <Head agent={agent} node={node} />
-            <AgentActs agent={agent} />
+            <AgentActions agent={agent} />
             <Alarms node={node} />
             <AgentSessions id={agent.agent_id} />
             <AgentEdges id={agent.agent_id} />
@@ -44,7 +40,7 @@ export function AgentPeek({ id }: { id: string }) {
             <Facts agent={agent} />
           </>
         )}
-      </Shown>
+      </Loaded>
     </div>
   );
 }
@@ -71,15 +67,15 @@ function Head({ agent, node }: { agent: AgentItem; node: NodeRecord | null }) {
         )}
         {agent.status && <Tag tone="idle">{agent.status}</Tag>}
         <Link to="/registry/$agentId" params={{ agentId: agent.agent_id }}>
-          Its page
+          Open agent page
         </Link>
       </p>
       {task && (
         <div className={classes.task}>
-          <span>{task.description ?? task.task_id ?? "a task"}</span>
+          <span>{task.description ?? task.task_id ?? "task"}</span>
           {typeof task.progress_pct === "number" && (
             <>
-              <Progress value={task.progress_pct} size="sm" aria-label="Progress of its task" />
+              <Progress value={task.progress_pct} size="sm" aria-label="Task progress" />
               <span>{Math.round(task.progress_pct)} %</span>
             </>
           )}
@@ -91,7 +87,7 @@ function Head({ agent, node }: { agent: AgentItem; node: NodeRecord | null }) {
           <dd>{rate(node?.rate_per_s ?? 0)}</dd>
         </div>
         <div>
-          <dt>cost a minute</dt>
+          <dt>cost per minute</dt>
           <dd>
             <Money dollars={node?.cost_per_min} />
           </dd>
@@ -121,13 +117,13 @@ function Head({ agent, node }: { agent: AgentItem; node: NodeRecord | null }) {
   );
 }
 
-/** What is the matter now. */
+/** Current alerts. */
 function Alarms({ node }: { node: NodeRecord | null }) {
   const open = node?.alarms ?? [];
   if (open.length === 0) return null;
   return (
-    <section className={classes.part} aria-label="Open alarms">
-      <h4>Alarms now</h4>
+    <section className={classes.part} aria-label="Open alerts">
+      <h4>Open alerts</h4>
       <ul className={classes.rows}>
         {open.map((alarm) => (
           <li key={`${alarm.kind} ${alarm.session_id} ${alarm.detector} ${alarm.text}`}>
@@ -136,7 +132,7 @@ function Alarms({ node }: { node: NodeRecord | null }) {
             </Tag>
             <span className={classes.wide}>
               {alarm.text ?? alarm.kind}
-              {alarm.detector && `, says the ${alarm.detector} detector`}
+              {alarm.detector && `, detected by: ${alarm.detector}`}
             </span>
             {alarm.session_id && (
               <Link to="/sessions/$sessionId" params={{ sessionId: alarm.session_id }}>
@@ -152,12 +148,12 @@ function Alarms({ node }: { node: NodeRecord | null }) {
 }
 
 function Past({ id }: { id: string }) {
-  const told = useAnswer("/v1/alerts", { limit: 200 }, { every: 5_000, keep: true });
-  const past = folded(told.data?.items ?? [], id).slice(0, 5);
+  const alertsQuery = useApi("/v1/alerts", { limit: 200 }, { every: 5_000, keep: true });
+  const past = folded(alertsQuery.data?.items ?? [], id).slice(0, 5);
   if (past.length === 0) return null;
   return (
-    <section className={classes.part} aria-label="Past alarms">
-      <h4>Alarms of late</h4>
+    <section className={classes.part} aria-label="Recent alerts">
+      <h4>Recent alerts</h4>
       <ul className={classes.rows}>
         {past.map(({ text, times, last }) => (
           <li key={text}>
@@ -187,7 +183,7 @@ function Facts({ agent }: { agent: AgentItem }) {
   const facts: [string, React.ReactNode][] = [
     ["type", agent.agent_type ?? "–"],
     ["version", agent.capability_version ?? "–"],
-    ["model", [agent.model, agent.provider].filter(Boolean).join(" by ") || "not told"],
+    ["model", [agent.model, agent.provider].filter(Boolean).join(" by ") || "not reported"],
     ["cluster", agent.cluster_id ?? "none"],
     ["capabilities", agent.capabilities.join(", ") || "–"],
     ["trust", agent.trust_level.replace("_", " ")],
@@ -195,8 +191,8 @@ function Facts({ agent }: { agent: AgentItem }) {
     ["last message", <Ago key="last" at={agent.last_seen_at} />],
   ];
   return (
-    <section className={classes.part} aria-label="About it">
-      <h4>About it</h4>
+    <section className={classes.part} aria-label="Details">
+      <h4>Details</h4>
       <dl className={classes.facts}>
         {facts.map(([name, value]) => (
           <div key={name}>

@@ -1,17 +1,17 @@
-// What goes from one agent to another: how much, how fast, how well and why, and the last messages. An edge
-// that stands for several (clusters far off) lists them.
+// Edge panel: traffic from one agent to another: volume, rate, health and reason, and the last messages. An
+// edge that stands for several (zoomed-out clusters) lists them.
 import { Link } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { EdgeRecord, NodeRecord } from "~/graph";
 import { useUrl } from "~/useUrl";
+import { ms, rate, short } from "~/widgets/format";
 import { Mark } from "~/widgets/Mark";
-import { Empty, Shown } from "~/widgets/Panel";
-import { ms, rate, short } from "~/widgets/words";
+import { Empty, Loaded } from "~/widgets/Panel";
 import classes from "./agent.module.css";
 import { EdgeLine, EdgeStatus } from "./agentEdges";
 import { edgeIn, nodeIn, useFleet } from "./agentLive";
 import { bundled, endsOf } from "./edgeBundle";
-import { between, type Passed } from "./edgeMessages";
+import { between, type EdgeMessage } from "./edgeMessages";
 
 export function EdgePeek({ id }: { id: string }) {
   return endsOf(id) ? <Bundle id={id} /> : <One id={id} />;
@@ -29,15 +29,15 @@ function One({ id }: { id: string }) {
           <span className="unseen"> to </span> {to}
         </h3>
         {edge ? (
-          <Told edge={edge} />
+          <EdgeDetails edge={edge} />
         ) : (
           <p>
-            {edge === null ? "Nothing went this way in the last hour, so the map does not draw it." : "…"}
+            {edge === null ? "No traffic on this edge in the last hour, so the map does not draw it." : "…"}
           </p>
         )}
       </header>
-      <section className={classes.part} aria-label="Its ends">
-        <h4>Ends</h4>
+      <section className={classes.part} aria-label="Endpoints">
+        <h4>Endpoints</h4>
         <ul className={classes.rows}>
           <End id={from} says="sends" />
           <End id={to} says="receives" />
@@ -48,15 +48,14 @@ function One({ id }: { id: string }) {
   );
 }
 
-function Told({ edge }: { edge: EdgeRecord }) {
+function EdgeDetails({ edge }: { edge: EdgeRecord }) {
   const kinds = (edge.kinds ?? []).map((kind) =>
     kind === "causal" ? "its steps follow" : "addressed messages",
   );
   return (
     <>
       <p className={classes.state}>
-        <EdgeStatus status={edge.status} />{" "}
-        <span>{edge.reason ?? "work passes and is acknowledged in time"}</span>
+        <EdgeStatus status={edge.status} /> <span>{edge.reason ?? "delivered and acknowledged in time"}</span>
       </p>
       <dl className={classes.figures}>
         <div>
@@ -111,22 +110,22 @@ function End({ id, says }: { id: string; says: string }) {
   );
 }
 
-/** Messages are listed by sender; what went along the edge is read from both ends' last ones. */
+/** Messages are listed by sender; those along the edge are read from both ends' last ones. */
 function Recent({ from, to }: { from: string; to: string }) {
-  const sent = useAnswer("/v1/messages", { agent_id: from, limit: 200 }, { every: 5_000, keep: true });
-  const followed = useAnswer("/v1/messages", { agent_id: to, limit: 200 }, { every: 5_000, keep: true });
-  const receiver = useAnswer("/v1/agents/{agent_id}", {}, { params: { agent_id: to } });
+  const sent = useApi("/v1/messages", { agent_id: from, limit: 200 }, { every: 5_000, keep: true });
+  const followed = useApi("/v1/messages", { agent_id: to, limit: 200 }, { every: 5_000, keep: true });
+  const receiver = useApi("/v1/agents/{agent_id}", {}, { params: { agent_id: to } });
   const names = [to, ...(receiver.data ? [receiver.data.entity_id] : [])];
   return (
     <section className={classes.part} aria-label="Recent messages">
       <h4>Recent messages</h4>
-      <Shown asked={sent}>
+      <Loaded query={sent}>
         {({ items }) => {
           const passed = between(items, followed.data?.items ?? [], names);
           if (passed.length === 0)
             return (
               <Empty>
-                None of the last {items.length} messages of {from} went this way.
+                None of the last {items.length} messages of {from} used this edge.
               </Empty>
             );
           return (
@@ -137,12 +136,12 @@ function Recent({ from, to }: { from: string; to: string }) {
             </ul>
           );
         }}
-      </Shown>
+      </Loaded>
     </section>
   );
 }
 
-function Message({ one }: { one: Passed }) {
+function Message({ one }: { one: EdgeMessage }) {
   const [, setUrl] = useUrl();
   return (
     <li>
@@ -183,7 +182,7 @@ function Bundle({ id }: { id: string }) {
       <header className={classes.head}>
         <h3>{id.replaceAll(/\b(cluster|type|group):/g, "")}</h3>
         <p>
-          {edges?.length ?? 0} edges drawn as one, {rate(sum)} together.
+          {edges?.length ?? 0} edges drawn as one, {rate(sum)} total.
         </p>
       </header>
       <ul className={classes.rows}>

@@ -1,31 +1,31 @@
-// One message: its exact bytes, its state, its place in the chain (the one before, this one), and whether the
-// chain holds here, checked by the gateway's verifier over this very range.
+// Message panel: its exact bytes, its state, its place in the chain (the previous message and this one), and
+// whether the chain holds here, checked by the gateway's verifier over this very range.
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type Problem, send } from "~/api/client";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { MessageItem, VerifyAnswer } from "~/protocol/openapi";
-import { useExact } from "~/widgets/exact";
+import { useExact } from "~/widgets/exactBytes";
 import { Id } from "~/widgets/Figures";
 import { ExactBytes } from "~/widgets/GateCard";
 import { Tag } from "~/widgets/Mark";
-import { Shown, Trouble } from "~/widgets/Panel";
-import { useMay } from "~/widgets/people";
+import { ErrorNotice, Loaded } from "~/widgets/Panel";
+import { useMay } from "~/widgets/users";
 import classes from "./peeks.module.css";
 
 const TONES = { forwarded: "good", held: "blocked", refused: "violation", rejected: "alert" } as const;
 
 export function MessagePeek({ id }: { id: string }) {
-  const asked = useAnswer("/v1/messages/{message_id}", undefined, {
+  const query = useApi("/v1/messages/{message_id}", undefined, {
     params: { message_id: id },
     every: 5_000,
   });
   return (
     <div className={classes.peek}>
-      <Shown asked={asked} rows={8}>
+      <Loaded query={query} rows={8}>
         {(message) => <Seen message={message} />}
-      </Shown>
+      </Loaded>
     </div>
   );
 }
@@ -45,7 +45,7 @@ function Seen({ message }: { message: MessageItem }) {
         params={{ messageId: message.message_id }}
         className={classes.link}
       >
-        Its page: story, chain and proof
+        Open message page: timeline, chain and proof
       </Link>
       <dl className={classes.facts}>
         <dt>Session</dt>
@@ -55,7 +55,7 @@ function Seen({ message }: { message: MessageItem }) {
             params={{ sessionId: message.session_id }}
             search={{ step: message.step_id } as never}
           >
-            See it in its session
+            Open session
           </Link>
         </dd>
         <dt>Step</dt>
@@ -65,34 +65,34 @@ function Seen({ message }: { message: MessageItem }) {
         {message.rewritten && (
           <>
             <dt>Changed</dt>
-            <dd>A person put other content in its place; below are the agent's own bytes.</dd>
+            <dd>Rewritten by a person; below are the agent's original bytes.</dd>
           </>
         )}
       </dl>
       <Chain number={message.sequence_number} />
       {exact.error?.code === 410 ? (
-        <p className={classes.note}>Its bytes were shredded by order; its place and its hash still stand.</p>
+        <p className={classes.note}>Its content was shredded by retention; its position and hash remain.</p>
       ) : (
-        <Shown asked={exact} rows={8}>
+        <Loaded query={exact} rows={8}>
           {(content) => (
             <>
               <ExactBytes content={content} digest={content.digest} />
               <Button component="a" href={raw} download={`${message.message_id}.json`} variant="default">
-                Download the exact bytes
+                Download exact bytes
               </Button>
             </>
           )}
-        </Shown>
+        </Loaded>
       )}
     </>
   );
 }
 
-/** Asked of the verifier from the row before: so both hashes are checked, not just told. */
+/** Verified from the previous row on, so that both hashes are checked. */
 function Chain({ number }: { number: number }) {
   const may = useMay("verify");
   const from = Math.max(1, number - 1);
-  const asked = useQuery<VerifyAnswer, Problem>({
+  const query = useQuery<VerifyAnswer, Problem>({
     queryKey: ["chain", number],
     queryFn: () => send("POST /v1/audit/verify", { body: { from_sequence: from, to_sequence: number } }),
     enabled: may,
@@ -100,11 +100,11 @@ function Chain({ number }: { number: number }) {
   });
   if (!may)
     return <p className={classes.note}>Number {number} of the chain. Your role may not run the verifier.</p>;
-  if (asked.error) return <Trouble problem={asked.error} again={() => void asked.refetch()} />;
-  const { data } = asked;
+  if (query.error) return <ErrorNotice problem={query.error} again={() => void query.refetch()} />;
+  const { data } = query;
   return (
-    <section aria-label="Place in the chain">
-      <h4 className={classes.sub}>Place in the chain</h4>
+    <section aria-label="Position in the chain">
+      <h4 className={classes.sub}>Position in the chain</h4>
       <ol className={classes.chain}>
         {from < number && (
           <li>
@@ -120,7 +120,7 @@ function Chain({ number }: { number: number }) {
       {data && (
         <p className={data.valid ? classes.holds : classes.broken}>
           {data.valid
-            ? "✓ Verified here: each hash follows from the one before, the bytes are those recorded."
+            ? "✓ Verified here: each hash follows from the previous one and the bytes match the record."
             : `! ${data.first_break?.sentence ?? "The chain does not hold here."}`}
         </p>
       )}

@@ -1,14 +1,14 @@
-// A step at a glance, from wherever it is named: what for, what it did, how it went, what it cost. The whole
-// story is one button away, in its session. Its id is `SESSION/STEP`.
+// Step panel: intent, action, outcome and cost of one step. The full details are one button away, in its
+// session. Its id is `SESSION/STEP`.
 import { Button } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { StepAnswer } from "~/protocol/openapi";
 import { Ago, Id, Money } from "~/widgets/Figures";
+import { ms, short } from "~/widgets/format";
 import { Json } from "~/widgets/Json";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Shown } from "~/widgets/Panel";
-import { ms, short } from "~/widgets/words";
+import { Empty, Loaded } from "~/widgets/Panel";
 import classes from "./peeks.module.css";
 
 const TONES: Record<string, string> = { held: "blocked", refused: "violation", rejected: "alert" };
@@ -17,16 +17,16 @@ export function StepPeek({ id }: { id: string }) {
   const slash = id.indexOf("/");
   const session_id = id.slice(0, slash);
   const step = id.slice(slash + 1);
-  const asked = useAnswer("/v1/sessions/{session_id}/steps/{step}", undefined, {
+  const query = useApi("/v1/sessions/{session_id}/steps/{step}", undefined, {
     params: { session_id, step },
     enabled: slash > 0,
   });
-  if (slash < 1) return <Empty>This link names no step: it should be a session, a slash and a step.</Empty>;
+  if (slash < 1) return <Empty>Invalid step link: expected SESSION/STEP.</Empty>;
   return (
     <div className={classes.peek}>
-      <Shown asked={asked} rows={8}>
+      <Loaded query={query} rows={8}>
         {(data) => <Seen step={data} />}
-      </Shown>
+      </Loaded>
     </div>
   );
 }
@@ -48,18 +48,18 @@ function Seen({ step }: { step: StepAnswer }) {
         <h3 className={classes.title}>{reasoning.intent ?? step.intent ?? step.message_type}</h3>
         {step.agent_id}, <Ago at={step.at} />
       </div>
-      <Button onClick={() => void navigate({ href })}>Open the step in its session</Button>
+      <Button onClick={() => void navigate({ href })}>Open step in session</Button>
       <dl className={classes.facts}>
         <dt>Tool</dt>
         <dd>{step.tool ?? "none"}</dd>
-        <dt>Took</dt>
+        <dt>Duration</dt>
         <dd>{ms(output.duration_ms)}</dd>
         <dt>Cost</dt>
         <dd>
           <Money dollars={step.cost} />,{" "}
-          {step.tokens == null ? "tokens not told" : `${short(step.tokens)} tokens`}
+          {step.tokens == null ? "tokens not reported" : `${short(step.tokens)} tokens`}
         </dd>
-        <dt>Sure</dt>
+        <dt>Confidence</dt>
         <dd>{step.confidence == null ? "–" : `${Math.round(step.confidence * 100)} %`}</dd>
         <dt>Model</dt>
         <dd>{step.model ?? "–"}</dd>
@@ -76,7 +76,7 @@ function Seen({ step }: { step: StepAnswer }) {
           <strong>Reasoning</strong>
           <ol>
             {chain.map((line, n) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: a looping agent thinks the same twice
+              // biome-ignore lint/suspicious/noArrayIndexKey: a looping agent may repeat the same text
               <li key={n}>{line}</li>
             ))}
           </ol>

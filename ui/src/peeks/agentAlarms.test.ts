@@ -5,7 +5,7 @@ import { folded } from "./agentAlarms";
 const notice = (n: number, agent_id: string, text: string) =>
   ({ id: `alert:${n}`, agent_id, text, sequence_number: n }) as AlertNotice;
 
-test("the same sentence is told once, with how often and the newest", () => {
+test("the same alert is listed once, with its count and the newest", () => {
   const found = folded(
     [
       notice(9, "a", "a breaks it"),
@@ -21,6 +21,6 @@ test("the same sentence is told once, with how often and the newest", () => {
   ]);
 });
 
-test("an agent whose name begins alike is another", () => {
+test("an agent whose name has the same prefix is another agent", () => {
   expect(folded([notice(1, "a1", "a1 x")], "a")).toEqual([]);
 });

@@ -1,4 +1,4 @@
-// An agent's past alarms, those that say the same told once with how often. Pure.
+// An agent's recent alerts, equal ones listed once with a count. Pure.
 import type { AlertNotice } from "~/protocol/openapi";
 
 export interface Folded {
@@ -8,7 +8,7 @@ export interface Folded {
   last: AlertNotice;
 }
 
-/** Newest first, as told; the agent's own name in front of a sentence is left out. */
+/** Newest first; the agent's own name is removed from the start of a sentence. */
 export function folded(notices: readonly AlertNotice[], agent_id: string): Folded[] {
   const found = new Map<string, Folded>();
   for (const notice of notices) {

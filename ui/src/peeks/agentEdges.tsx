@@ -1,7 +1,7 @@
-// With whom an agent talks, in and out, the troubled and busiest first; each leads to its edge.
+// The agents an agent talks with, in and out, unhealthy and busiest first; each links to its edge.
 import type { EdgeRecord } from "~/graph";
 import { useUrl } from "~/useUrl";
-import { ms, rate } from "~/widgets/words";
+import { ms, rate } from "~/widgets/format";
 import classes from "./agent.module.css";
 import { edgesOf, useFleet } from "./agentLive";
 
@@ -53,7 +53,7 @@ function EdgeList({
         <EdgeLine
           key={edge.id}
           edge={edge}
-          name={`${side === "to" ? "→" : "←"} ${side === "to" ? (edge.to ?? edge.address ?? "nobody") : edge.from}`}
+          name={`${side === "to" ? "→" : "←"} ${side === "to" ? (edge.to ?? edge.address ?? "no receiver") : edge.from}`}
         />
       ))}
       {edges.length > SHOWN && (

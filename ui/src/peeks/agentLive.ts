@@ -1,5 +1,4 @@
-// What the live topic `fleet` holds of one agent or edge, at most four times a second: a peek is read, not
-// watched like the map.
+// The live record of one agent or edge from the topic `fleet`, at most four updates a second.
 import { useEffect, useState } from "react";
 import type { EdgeRecord, NodeRecord } from "~/graph";
 import { live } from "~/live/connection";
@@ -7,10 +6,10 @@ import type { Picture } from "~/live/records";
 
 const EVERY_MS = 250;
 
-/** `read` gives something small: it is compared by its text. `key` says what it depends on. */
+/** `read` returns something small: it is compared by its JSON text. `key` names its dependencies. */
 export function useFleet<T>(read: (picture: Picture) => T, key: string): T | undefined {
   const [held, setHeld] = useState<{ value: T; text: string } | undefined>(undefined);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` says what `read` depends on
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` names what `read` depends on
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | null = null;
     const look = () => {
@@ -42,12 +41,12 @@ export function edgeIn(picture: Picture, id: string): EdgeRecord | null {
   return (picture.of("edge").get(id) as unknown as EdgeRecord | undefined) ?? null;
 }
 
-export interface Around {
+export interface AgentTraffic {
   into: EdgeRecord[];
   from: EdgeRecord[];
 }
 
-export function edgesOf(edges: Iterable<EdgeRecord>, id: string): Around {
+export function edgesOf(edges: Iterable<EdgeRecord>, id: string): AgentTraffic {
   const into: EdgeRecord[] = [];
   const from: EdgeRecord[] = [];
   for (const edge of edges) {

@@ -1,20 +1,20 @@
-// Where an agent works: its sessions, newest first, each with its own pause.
+// An agent's sessions, newest first, each with its own pause button.
 import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { pause, unpause } from "~/acts/acts";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { pause, unpause } from "~/commands/session";
 import { Ago, Money } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Shown } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
+import { Empty, Loaded } from "~/widgets/Panel";
 import { STATUSES } from "~/widgets/status";
+import { useWhyNot } from "~/widgets/users";
 import classes from "./agent.module.css";
 
 const FEW = 5;
 
 export function useSessionsOf(agent_id: string) {
-  return useAnswer(
+  return useApi(
     "/v1/agents/{agent_id}/sessions",
     { limit: 20 },
     { params: { agent_id }, every: 3_000, keep: true },
@@ -22,15 +22,15 @@ export function useSessionsOf(agent_id: string) {
 }
 
 export function AgentSessions({ id }: { id: string }) {
-  const asked = useSessionsOf(id);
+  const query = useSessionsOf(id);
   const [all, setAll] = useState(false);
   return (
-    <section className={classes.part} aria-label="Its sessions">
+    <section className={classes.part} aria-label="Sessions">
       <h4>Sessions</h4>
-      <Shown asked={asked}>
+      <Loaded query={query}>
         {({ items, next_cursor }) =>
           items.length === 0 ? (
-            <Empty>It has spoken in no session yet.</Empty>
+            <Empty>No sessions yet.</Empty>
           ) : (
             <>
               <ul className={classes.sessions}>
@@ -71,12 +71,12 @@ export function AgentSessions({ id }: { id: string }) {
                 </button>
               )}
               {all && next_cursor && (
-                <p className={classes.more}>Older ones: find them in Sessions by the agent's name.</p>
+                <p className={classes.more}>For older ones, search Sessions by the agent's name.</p>
               )}
             </>
           )
         }
-      </Shown>
+      </Loaded>
     </section>
   );
 }
@@ -108,10 +108,10 @@ function Halt({
       loading={busy}
       disabled={denied !== undefined}
       title={denied}
-      aria-label={`${paused ? "Unpause" : "Pause"} it in session ${session_id}`}
+      aria-label={`${paused ? "Resume" : "Pause"} in session ${session_id}`}
       onClick={() => void run()}
     >
-      {paused ? "Unpause" : "Pause"}
+      {paused ? "Resume" : "Pause"}
     </Button>
   );
 }

@@ -35,7 +35,7 @@ test("a bundle is read by its two ends", () => {
   expect(endsOf("w1 → p1")).toBeNull();
 });
 
-test("a bundle holds the edges of its direction, trouble first", () => {
+test("a bundle contains the edges of its direction, unhealthy first", () => {
   const found = bundled("type:writer ⇒ type:publisher", edges, (id) => nodes.get(id));
   expect(found.map((one) => one.id)).toEqual(["w2 → p1", "w1 → p1"]);
 });
@@ -52,7 +52,7 @@ test("an agent without a cluster is in the hull without a name", () => {
   expect(belongs("cluster:eu", "x", node("x", null, null))).toBe(false);
 });
 
-test("an agent's edges are parted by direction", () => {
+test("an agent's edges are split by direction", () => {
   const around = edgesOf(edges, "p1");
   expect(around.from.map((one) => one.id)).toEqual(["p1 → w1"]);
   expect(around.into.map((one) => one.id)).toEqual(["w2 → p1", "w1 → p1"]);

@@ -8,7 +8,7 @@ export function endsOf(id: string): [string, string] | null {
   return at === -1 ? null : [id.slice(0, at), id.slice(at + ARROW.length)];
 }
 
-/** Whether an agent belongs to a hull, a group, or is the end itself. */
+/** Whether an agent belongs to a hull or a group, or is the end itself. */
 export function belongs(end: string, agent: string | null, node: NodeRecord | undefined): boolean {
   if (agent === null) return false;
   if (end === agent) return true;
@@ -17,7 +17,7 @@ export function belongs(end: string, agent: string | null, node: NodeRecord | un
   return end === `cluster:${cluster}` || end === `type:${type}` || end === `group:${cluster}/${type}`;
 }
 
-/** The edges of a bundle, those in trouble and the busiest first. */
+/** The edges of a bundle, unhealthy and busiest first. */
 export function bundled(
   id: string,
   edges: Iterable<EdgeRecord>,

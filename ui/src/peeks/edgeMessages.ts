@@ -1,8 +1,8 @@
-// What passed between two agents, read from each one's last messages: what the first addressed to the second,
-// and steps of the second that follow a step of the first (a causal edge has no recipient). Pure.
+// The messages between two agents, read from each one's last messages: those the first addressed to the
+// second, and steps of the second that follow a step of the first (a causal edge has no recipient). Pure.
 import type { MessageItem } from "~/protocol/openapi";
 
-export interface Passed {
+export interface EdgeMessage {
   message_id: string;
   session_id: string;
   step_id: string;
@@ -22,9 +22,10 @@ interface Spoken {
 }
 
 function textOf(item: MessageItem): string {
-  const said = (item.message ?? {}) as Spoken;
-  const content = typeof said.content === "string" ? said.content : said.payload?.content;
-  const text = said.cognition?.intent ?? content ?? said.action?.tool_call;
+  const messageBody = (item.message ?? {}) as Spoken;
+  const content =
+    typeof messageBody.content === "string" ? messageBody.content : messageBody.payload?.content;
+  const text = messageBody.cognition?.intent ?? content ?? messageBody.action?.tool_call;
   return typeof text === "string" && text ? text : item.message_type.replaceAll("_", " ");
 }
 
@@ -33,7 +34,7 @@ function addressed(item: MessageItem, names: readonly string[]): boolean {
   return recipient?.entity_id !== undefined && names.includes(recipient.entity_id);
 }
 
-const passed = (item: MessageItem, how: Passed["how"]): Passed => ({
+const passed = (item: MessageItem, how: EdgeMessage["how"]): EdgeMessage => ({
   message_id: item.message_id,
   session_id: item.session_id,
   step_id: item.step_id,
@@ -49,7 +50,7 @@ export function between(
   ofFirst: readonly MessageItem[],
   ofSecond: readonly MessageItem[],
   names: readonly string[],
-): Passed[] {
+): EdgeMessage[] {
   const steps = new Set(ofFirst.map((item) => item.step_id));
   const found = [
     ...ofFirst.filter((item) => addressed(item, names)).map((item) => passed(item, "addressed")),

@@ -1,17 +1,18 @@
-// How far an event is proven: recorded, sealed under a signed checkpoint, verified by this very browser. "Verify here"
-// makes the proof out of bytes, tiles and checkpoint, and shows each step; a break is told with what to do.
+// How far an event is proven: recorded, sealed under a signed checkpoint, verified by this browser. "Verify
+// here" computes the proof from bytes, tiles and checkpoint and shows each step; a break is shown with what
+// to do about it.
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { Problem } from "~/api/client";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { Id } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Shown } from "~/widgets/Panel";
-import { type About, otherThan } from "./about";
+import { Loaded } from "~/widgets/Panel";
 import { numberOf } from "./event";
 import { lineOfBytes } from "./key";
 import classes from "./Proof.module.css";
+import { type About, otherThan } from "./recordMatch";
 import { base64, hex } from "./sha256";
 import { http } from "./source";
 import type { PathPart } from "./tree";
@@ -22,15 +23,15 @@ export const OUTCOMES: Record<Outcome, { mark: string; word: string; tone: strin
   held: { mark: "✓", word: "held", tone: "good" },
   broken: { mark: "×", word: "BROKEN", tone: "alert" },
   unchecked: { mark: "–", word: "not checked", tone: "idle" },
-  warned: { mark: "!", word: "look at this", tone: "blocked" },
+  warned: { mark: "!", word: "Review", tone: "blocked" },
 };
 
-/** `about` is what the page shows of this event: a proof of another record is not its proof. */
+/** `about` is what the page shows of this event: a proof of another record is rejected. */
 export function ProofBadge({ audit_event_id, about }: { audit_event_id: string; about?: About }) {
   const { proof, busy } = useProof(audit_event_id);
   const other = proof?.event ? otherThan(proof.event.record, about) : null;
   const number = numberOf(audit_event_id);
-  const log = useAnswer("/v1/audit/log", undefined, { every: proof ? false : 5_000 });
+  const log = useApi("/v1/audit/log", undefined, { every: proof ? false : 5_000 });
   const isSealed = log.data !== undefined && number !== null && number <= log.data.size;
   const isBroken = proof?.state === "broken" || other !== null;
   const state = isBroken ? -1 : proof?.state === "verified" ? 2 : isSealed ? 1 : 0;
@@ -40,7 +41,7 @@ export function ProofBadge({ audit_event_id, about }: { audit_event_id: string; 
         <States state={state} />
         {state === 2 && proof?.steps.some((step) => step.outcome === "warned") && (
           <Tag tone="blocked">
-            <span aria-hidden>!</span> look at the marked step
+            <span aria-hidden>!</span> Review the marked step
           </Tag>
         )}
         <Button
@@ -56,14 +57,14 @@ export function ProofBadge({ audit_event_id, about }: { audit_event_id: string; 
         {proof && <Steps proof={proof} busy={busy} />}
         {other && <p className={classes.other}>× {other}</p>}
       </div>
-      {isBroken && !busy && <WhatToDo number={number} />}
+      {isBroken && !busy && <BreakHelp number={number} />}
     </section>
   );
 }
 
-/** The same for somebody who knows an event by its number: a step, a message. */
+/** The same for an event known by its number: a step, a message. */
 export function ProofOf({ sequence_number, about }: { sequence_number: number; about?: About }) {
-  const asked = useQuery<string | null, Problem>({
+  const query = useQuery<string | null, Problem>({
     queryKey: ["/v1/audit/records", "id", sequence_number],
     queryFn: async ({ signal }) => {
       const raw = await http.records(sequence_number - 1, 1, signal);
@@ -75,22 +76,22 @@ export function ProofOf({ sequence_number, about }: { sequence_number: number; a
     staleTime: 60_000,
   });
   return (
-    <Shown asked={asked} rows={1}>
+    <Loaded query={query} rows={1}>
       {(id) =>
         id ? (
           <ProofBadge audit_event_id={id} {...(about && { about })} />
         ) : (
-          <span>Its event was not found.</span>
+          <span>Its event was not found in the log.</span>
         )
       }
-    </Shown>
+    </Loaded>
   );
 }
 
 const WORDS = ["recorded", "sealed", "verified"] as const;
 const MARKS = ["●", "◆", "✓"] as const;
 
-/** The three states in a row; those reached are marked, the others are faint and say so. */
+/** The three states in a row; reached ones are marked, the others are faint and say so. */
 function States({ state }: { state: number }) {
   if (state < 0)
     return (
@@ -151,7 +152,7 @@ function OneStep({ step, children }: { step: Step; children?: React.ReactNode })
   );
 }
 
-/** The way from the leaf to the signed root: a disc for each hash met, left or right of the path. */
+/** The path from the leaf to the signed root: a disc for each hash, left or right of the path. */
 function Path({ proof }: { proof: Proof }) {
   const { path, event, checkpoint } = proof;
   if (!event || !checkpoint) return null;
@@ -183,16 +184,14 @@ function said({ range, side, sibling }: PathPart): string {
   return `${side}: ${leaves}, ${base64(sibling).slice(0, 12)}…`;
 }
 
-/** Reading goes on whatever the proof says; what is lost is trust, and there are people to ask. */
-export function WhatToDo({ number }: { number: number | null }) {
+/** Reading continues whatever the proof says; what is lost is trust, and there are people to ask. */
+export function BreakHelp({ number }: { number: number | null }) {
   return (
     <div className={classes.advice}>
-      <p>
-        Reading still works, and nothing was changed by checking. Do not repair anything; keep what you see:
-      </p>
+      <p>Reading still works and the check changed nothing. Do not repair anything; preserve the evidence:</p>
       <ul>
         <li>
-          export the evidence as it is now: <code>observatory export -o evidence.jsonl.gz</code>
+          export the present state: <code>observatory export -o evidence.jsonl.gz</code>
         </li>
         <li>
           compare with a witness: its checkpoint of this log is signed too (
@@ -202,11 +201,11 @@ export function WhatToDo({ number }: { number: number | null }) {
           )
         </li>
         <li>
-          let the independent verifier say where it begins: <code>observatory verify --data DIR</code>
+          find the first break with the independent verifier: <code>observatory verify --data DIR</code>
         </li>
         {number !== null && (
           <li>
-            look at the event itself and at its neighbours:{" "}
+            inspect the event and its neighbours:{" "}
             <Link to="/forensics/$board" params={{ board: "audit" }} search={{ seq: String(number) }}>
               event {number.toLocaleString("en")}
             </Link>

@@ -1,17 +1,21 @@
-// The two canonical forms of the trail, read and written as the independent verifier does (ledger/verify.py):
-// RFC 8785 for what is stored, the seed's `av-json/1` for what its chain hashes. No floats and no integer beyond
-// 2^53-1 in events; the words of a thought may hold any number, which JavaScript writes as RFC 8785 asks.
+// The two canonical forms of the trail, parsed and serialised as the independent verifier does
+// (ledger/verify.py): RFC 8785 for what is stored, the seed's `av-json/1` for what its chain hashes. No
+// floats and no integer beyond 2^53-1 in events; the content of a thought may hold any number, which
+// JavaScript writes as RFC 8785 requires.
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type JsonObject = { [name: string]: Json };
 
-/** The object whose RFC 8785 form this text is; null for any other text, a float or a doubled name included. */
+/**
+ * The object whose RFC 8785 form this text is; null for any other text, including a float or a duplicate
+ * name.
+ */
 export function canonicalObject(text: string): JsonObject | null {
   let value: Json;
   try {
     value = JSON.parse(text) as Json;
     if (value === null || typeof value !== "object" || Array.isArray(value)) return null;
-    // The quick way holds for nearly every record: names keep their order unless they look like numbers.
+    // Fast path for nearly every record: names keep their order unless they look like numbers.
     if (fits(value) ? JSON.stringify(value) === text : written(value, byUnit) === text) return value;
   } catch {
     // no JSON, nested too deep, or outside the subset
@@ -19,7 +23,9 @@ export function canonicalObject(text: string): JsonObject | null {
   return null;
 }
 
-/** Whether every name stands after the one before it (RFC 8785 §3.2.3: by UTF-16 unit, as JavaScript compares). */
+/**
+ * Whether every name sorts after the previous one (RFC 8785 §3.2.3: by UTF-16 unit, as JavaScript compares).
+ */
 function fits(value: Json): boolean {
   if (typeof value === "string" || value === null || typeof value === "boolean") return true;
   if (typeof value === "number") {
@@ -45,7 +51,7 @@ function fits(value: Json): boolean {
 
 type Order = (one: string, other: string) => number;
 const byUnit: Order = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
-/** Python sorts by code point: it parts from UTF-16 only at characters beyond the basic plane. */
+/** Python sorts by code point: this differs from UTF-16 only for characters beyond the basic plane. */
 const byPoint: Order = (one, other) => {
   const left = Array.from(one);
   const right = Array.from(other);
@@ -81,7 +87,7 @@ export function jcs(value: Json): string {
   return written(value, byUnit);
 }
 
-/** RFC 8785 of any JSON, as the words of a thought are written. */
+/** RFC 8785 of any JSON, as the content of a thought is serialised. */
 export function jcsOfWords(value: Json): string {
   return written(value, byUnit, inWords);
 }

@@ -1,5 +1,6 @@
 // One audit event from its exact bytes: canonical form, the seed's event hash, record hash and the log's leaf
-// (ruling 34), as ledger/verify.py makes them. Nothing the server says of an event is taken, all is made again.
+// (ruling 34), computed as in ledger/verify.py. Nothing the server says about an event is trusted; everything
+// is recomputed.
 import { avJson, canonicalObject, escaped, type Json, type JsonObject } from "./canonical";
 import { bytesOf, digestInto, hashText, hex, sha256 } from "./sha256";
 
@@ -7,7 +8,7 @@ export const GENESIS = hashText(sha256(bytesOf("agentvault_genesis_v1")));
 
 export type What = "density" | "record" | "tenant" | "chain" | "event_hash" | "leaf" | "log" | "signature";
 
-/** The first thing that is not as it was written, at the number expected there. */
+/** The first thing that does not match, and the sequence number expected there. */
 export interface Break {
   sequence_number: number;
   what: What;
@@ -37,7 +38,10 @@ const utf8 = new TextEncoder();
 let scratch = new Uint8Array(4096);
 const digest = new Uint8Array(32);
 
-/** SHA-256 of a text behind a byte (RFC 6962 §2.1 puts a zero before a leaf), without a new array for each. */
+/**
+ * SHA-256 of a text after a prefix byte (RFC 6962 §2.1 puts a zero before a leaf), without a new array for
+ * each.
+ */
 function digestOfText(text: string, first?: number): void {
   if (text.length * 3 + 1 > scratch.length) scratch = new Uint8Array(text.length * 4);
   const from = first === undefined ? 0 : 1;
@@ -48,16 +52,16 @@ function digestOfText(text: string, first?: number): void {
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The text these very bytes are: nothing replaced, nothing left out. Throws `Broken` for what is no UTF-8. */
+/** Decodes exactly these bytes: nothing replaced, nothing left out. Throws `Broken` for invalid UTF-8. */
 export function textOfRecord(bytes: Uint8Array, number: number): string {
   try {
     return decoder.decode(bytes);
   } catch {
-    throw new Broken("record", `The bytes of event ${number} are no UTF-8 text.`);
+    throw new Broken("record", `The bytes of event ${number} are not UTF-8 text.`);
   }
 }
 
-/** Throws `Broken` for what is no audit event of this tenant with this number. */
+/** Throws `Broken` unless it is an audit event of this tenant with this number. */
 export function checkRecord(bytes: Uint8Array, text: string, tenant: string, number: number): Checked {
   const record = canonicalObject(text);
   if (!record)
@@ -72,7 +76,7 @@ export function checkRecord(bytes: Uint8Array, text: string, tenant: string, num
   const { sequence_number, previous_hash, event_hash } = chain;
   if (typeof previous_hash !== "string" || typeof event_hash !== "string") throw notAnEvent(number);
   if (sequence_number !== number)
-    throw new Broken("density", `The record in place ${number} does not carry that sequence number.`);
+    throw new Broken("density", `The record at position ${number} does not carry that sequence number.`);
   if (resource["av.tenant.id"] !== tenant)
     throw new Broken("tenant", `The record of event ${number} names another tenant.`);
   const hashed = {
@@ -97,8 +101,9 @@ export function checkRecord(bytes: Uint8Array, text: string, tenant: string, num
 }
 
 /**
- * A parsed record keeps the order it was read in, and that is the seed's too but where names are moved: JavaScript
- * puts those that look like numbers first, and beyond the basic plane code points sort otherwise than UTF-16.
+ * A parsed record keeps the order it was read in, which is also the seed's order except in two cases:
+ * JavaScript moves names that look like numbers to the front, and beyond the basic plane code points sort
+ * differently from UTF-16.
  */
 function seedText(hashed: JsonObject, whole: string): string {
   return MOVED.test(whole) ? avJson(hashed) : escaped(JSON.stringify(hashed));
@@ -112,7 +117,7 @@ function part(record: JsonObject, name: string): JsonObject | null {
 }
 
 function notAnEvent(number: number): Broken {
-  return new Broken("record", `The record of event ${number} has not the members of an audit event.`);
+  return new Broken("record", `The record of event ${number} does not have the members of an audit event.`);
 }
 
 /** Ids of events carry their number (a UUIDv7 with a counter); null for an id that does not. */

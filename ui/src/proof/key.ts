@@ -1,8 +1,10 @@
-// By which key a log is believed: the one pinned when it was first seen, or one that follows it with evidence. What
-// vouches for a new key is the event that names it, lying in a tree whose head the old key signed (ledger/succession.py).
+// Which log key is trusted: the one pinned when it was first seen, or a successor with proof. A new key is
+// vouched for by the event that names it, included in a tree whose head the old key signed
+// (ledger/key_rotation.py).
+
+import type { Remembered } from "./browserMemory";
 import type { Json } from "./canonical";
 import { checkRecord, textOfRecord } from "./event";
-import type { Remembered } from "./memory";
 import {
   BadNote,
   type Checkpoint,
@@ -19,11 +21,11 @@ import { pathFromTiles } from "./tree";
 export interface Believed {
   key: Key;
   how: "pinned" | "first" | "followed";
-  /** Rotations that were proven on the way. */
+  /** Rotations proven on the way. */
   followed: { from: string; to: string; at: number }[];
 }
 
-/** The key to believe; throws `BadNote` with a sentence when the key changed and nothing leads to it. */
+/** The trusted key; throws `BadNote` with a sentence if the key changed without proof. */
 export async function believedKey(
   source: Source,
   tenant: string,
@@ -40,12 +42,12 @@ export async function believedKey(
   const from = keys.findIndex((one) => one.vkey === known.vkey);
   if (from < 0)
     throw new BadNote(
-      "The log is signed by another key than this browser knows, and the gateway no longer names the old one.",
+      "The log is signed by a different key than the one this browser trusts, and the gateway no longer names the old one.",
     );
   for (const next of keys.slice(from + 1)) {
     const after = readKey(next.vkey);
     if (after.name !== reached.name || after.kind !== reached.kind)
-      throw new BadNote("The key that is to follow has another name or another use.");
+      throw new BadNote("The successor key has a different name or type.");
     await follows(source, tenant, reached, next);
     followed.push({ from: reached.id, to: after.id, at: next.since_sequence });
     reached = after;
@@ -75,17 +77,17 @@ async function follows(
     !Array.isArray(before) ||
     before.at(-1) !== old.vkey
   )
-    throw new BadNote("The event that is to tell of the new key does not tell of it.");
+    throw new BadNote("The rotation event does not name the new key.");
   await pathFromTiles(source, tenant, event.leafHash, number - 1, checkpoint);
 }
 
-/** False also where the browser cannot say: a new key is not believed on half a proof. */
+/** False also if the browser cannot verify: a new key is not trusted on half a proof. */
 async function isSignedBy(checkpoint: Checkpoint, key: Key): Promise<boolean> {
   const line = lineOf(checkpoint, key);
   return line !== undefined && (await verifies(key, checkpoint.text, line.signature)) === true;
 }
 
-/** The first line of what was answered, without its break. */
+/** The first line of the response, without its line break. */
 export function lineOfBytes(bytes: Uint8Array): Uint8Array {
   const end = bytes.indexOf(10);
   return end < 0 ? bytes : bytes.subarray(0, end);

@@ -1,5 +1,5 @@
 // RFC 6962 trees and C2SP tiles, the reading side. Functions come in pairs: which subtrees a proof needs, as
-// half-open ranges of leaves, and what becomes of their hashes (RFC 9162 §2.1.3.2, §2.1.4.2).
+// half-open ranges of leaves, and how their hashes combine (RFC 9162 §2.1.3.2, §2.1.4.2).
 import { digestInto, same, sha256 } from "./sha256";
 
 export type Hash = Uint8Array;
@@ -24,7 +24,7 @@ function split(size: number): number {
 
 /** Subtrees of PATH(index, D[size]), RFC 6962 §2.1.1, nearest the leaf first. */
 export function inclusionPath(index: number, size: number): Range[] {
-  if (!(index >= 0 && index < size)) throw new RangeError("no such leaf in a tree of this size");
+  if (!(index >= 0 && index < size)) throw new RangeError("leaf index out of range");
   let [start, end] = [0, size];
   const path: Range[] = [];
   while (end - start > 1) {
@@ -42,7 +42,8 @@ export function inclusionPath(index: number, size: number): Range[] {
 
 /** Subtrees of PROOF(old, D[size]), RFC 6962 §2.1.2. */
 export function consistencyPath(old: number, size: number): Range[] {
-  if (!(old > 0 && old <= size)) throw new RangeError("consistency leads from a size of at least 1 upwards");
+  if (!(old > 0 && old <= size))
+    throw new RangeError("consistency needs an old size between 1 and the new size");
   let [start, end] = [0, size];
   const path: Range[] = [];
   while (old !== end) {
@@ -103,7 +104,7 @@ export function isConsistent(
   return sn === 0 && same(first, oldRoot) && same(second, root);
 }
 
-/** The tree's right edge over leaves that are appended in order: one hash for each set bit of its size. */
+/** The tree's right edge over appended leaves: one hash for each set bit of its size. */
 export class Edge {
   size = 0;
   private readonly peaks: Hash[] = [];
@@ -129,16 +130,16 @@ export class Edge {
   }
 }
 
-export interface Place {
+export interface TilePosition {
   level: number;
   tile: number;
   offset: number;
   count: number;
 }
 
-/** Where in the tiles the whole subtrees lie that a range is made of, left to right. */
-export function places([start, end]: Range): Place[] {
-  const found: Place[] = [];
+/** The tile positions of the whole subtrees of a range, left to right. */
+export function places([start, end]: Range): TilePosition[] {
+  const found: TilePosition[] = [];
   let at = start;
   while (at < end) {
     let bits = 0;
@@ -152,7 +153,7 @@ export function places([start, end]: Range): Place[] {
   return found;
 }
 
-/** How many hashes a tile has in a log of this size. */
+/** The number of hashes in a tile of a log of this size. */
 export function widthOf(level: number, tile: number, size: number): number {
   return Math.max(0, Math.min(TILE, Math.floor(size / TILE ** level) - tile * TILE));
 }
@@ -167,7 +168,7 @@ export function tilePath(level: number | "entries", tile: number, width: number)
 
 export type Tile = (level: number, tile: number) => Uint8Array;
 
-/** The hash over a range, out of tiles; null when one of them is shorter than it must be. */
+/** The hash over a range, from tiles; null if one of them is too short. */
 export function rangeHash(range: Range, tile: Tile): Hash | null {
   let node: Hash | null = null;
   for (const { level, tile: index, offset, count } of places(range).reverse()) {

@@ -1,5 +1,5 @@
-// Signed notes (C2SP signed-note, tlog-checkpoint, tlog-cosignature), the reading side: Ed25519 only. What does not
-// hold is thrown as `BadNote` with a sentence; nothing of what the server sent is quoted in it.
+// Signed notes (C2SP signed-note, tlog-checkpoint, tlog-cosignature), the reading side: Ed25519 only.
+// Anything invalid throws `BadNote` with a sentence; nothing the server sent is quoted in it.
 import { bytesOf, hex, same, sha256, unbase64 } from "./sha256";
 
 export const LOG_KEY = 1;
@@ -34,7 +34,7 @@ const P = 2n ** 255n - 19n;
 const Y8 = 0x7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7n;
 const LOW = new Set([0n, 1n, P - 1n, Y8, P - Y8]);
 
-/** Under a key of low order messages verify that nobody signed. */
+/** Under a low-order key, messages verify that were never signed. */
 function isLowOrder(raw: Uint8Array): boolean {
   const y = BigInt(`0x${hex(Uint8Array.from(raw).reverse())}`) & (2n ** 255n - 1n);
   return LOW.has(y % P);
@@ -44,14 +44,14 @@ function idOf(name: string, kind: number, raw: Uint8Array): string {
   return hex(sha256(Uint8Array.from([...bytesOf(name), 10, kind, ...raw]))).slice(0, 8);
 }
 
-/** `name+hash+base64(type, key)`, with its hash made again. */
+/** `name+hash+base64(type, key)`, with its hash recomputed. */
 export function readKey(vkey: string): Key {
   const [name = "", id = "", body = ""] = [...vkey.split("+", 2), vkey.split("+").slice(2).join("+")];
   const raw = unbase64(body);
   if (!name || /[\s+]/.test(name) || raw?.length !== 33)
     throw new BadNote("a verification key reads name+hash+base64; this one does not");
   const [kind, key] = [raw[0] as number, raw.slice(1)];
-  if (kind !== LOG_KEY && kind !== WITNESS_KEY) throw new BadNote("a key of this type is not known here");
+  if (kind !== LOG_KEY && kind !== WITNESS_KEY) throw new BadNote("unknown key type");
   if (idOf(name, kind, key) !== id)
     throw new BadNote("the hash in this verification key is not that of its name and key");
   if (isLowOrder(key)) throw new BadNote("this key is of low order: anything would verify under it");
@@ -63,7 +63,7 @@ export function splitNote(note: string): { text: string; lines: Line[] } {
   if (note.length > 65_536) throw new BadNote("a note has at most 65,536 bytes");
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   if (/[\0-\x09\x0b-\x1f\x7f-\x9f]/.test(note))
-    throw new BadNote("a note holds no control character but line breaks");
+    throw new BadNote("a note contains no control characters except line breaks");
   const at = note.lastIndexOf("\n\n");
   if (at < 0 || !note.endsWith("\n") || at + 2 >= note.length)
     throw new BadNote("a note is a text, a blank line and at least one signature line");
@@ -90,14 +90,14 @@ export function readCheckpoint(note: string): Checkpoint {
   return { note, text, lines, origin, size: Number(digits), root };
 }
 
-/** The line of a key under a checkpoint, if it has one. */
+/** The signature line of a key under a checkpoint, if it has one. */
 export function lineOf(checkpoint: Checkpoint, key: Key): Line | undefined {
   return checkpoint.lines.find((line) => line.name === key.name && line.id === key.id);
 }
 
 export const NO_ED25519 = "this browser has no Ed25519";
 
-/** Whether the key signed the text; null where the browser cannot say. */
+/** Whether the key signed the text; null if the browser cannot verify. */
 export async function verifies(key: Key, text: string, signature: Uint8Array): Promise<boolean | null> {
   let message = bytesOf(text);
   let signed = Uint8Array.from(signature);
@@ -118,7 +118,7 @@ export async function verifies(key: Key, text: string, signature: Uint8Array): P
   }
 }
 
-/** When a witness saw what it signed, in seconds; null for what is no cosignature. */
+/** When a witness signed, in seconds; null if it is not a cosignature. */
 export function seenAt(signature: Uint8Array): bigint | null {
   return signature.length === 72 ? BigInt(`0x${hex(signature, 0, 8)}`) : null;
 }

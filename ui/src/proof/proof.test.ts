@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { avJson, canonicalObject, type JsonObject, jcs, jcsOfWords } from "./canonical";
 import { checkRecord, GENESIS } from "./event";
-import { rootOf } from "./forging";
 import { climb, consistencyPath, Edge, inclusionPath, isConsistent, rangeHash, tilePath } from "./merkle";
 import { BadNote, readCheckpoint, readKey, splitNote } from "./note";
 import { bytesOf, hashText, hex, same, sha256, unbase64 } from "./sha256";
+import { rootOf } from "./testLog";
 
 interface Golden {
   event: JsonObject;
@@ -29,7 +29,7 @@ describe("hashing (S680)", () => {
       expect(hex(sha256(bytes))).toBe(createHash("sha256").update(bytes).digest("hex"));
     }
   });
-  test("base64 has one spelling", () => {
+  test("base64 has one encoding", () => {
     expect(unbase64("AAE=")).toEqual(Uint8Array.of(0, 1));
     for (const text of ["AAF=", "AAE", "A A=", "_w=="]) expect(unbase64(text)).toBeNull();
   });
@@ -57,7 +57,7 @@ describe("canonical text (S680)", () => {
     expect(canonicalObject(`{"${astral}":2,"${high}":1}`)).not.toBeNull();
     expect(canonicalObject(`{"${high}":1,"${astral}":2}`)).toBeNull();
   });
-  test("words of a thought hold any number, events do not (S819)", () => {
+  test("the content of a thought holds any number, events do not (S819)", () => {
     const words = { score: 0.8, far: 1e21, near: 1e-7, whole: 1e20, none: -0 };
     expect(jcsOfWords(words)).toBe(
       '{"far":1e+21,"near":1e-7,"none":0,"score":0.8,"whole":100000000000000000000}',
@@ -65,7 +65,7 @@ describe("canonical text (S680)", () => {
     expect(() => jcs(words)).toThrow();
     expect(() => jcsOfWords({ a: Number.POSITIVE_INFINITY })).toThrow();
   });
-  test("names that look like numbers stay where they belong", () => {
+  test("names that look like numbers keep their order", () => {
     for (const text of ['{"-":1,"1":2}', '{"10":1,"9":2}']) expect(canonicalObject(text)).not.toBeNull();
     expect(canonicalObject('{"9":2,"10":1}')).toBeNull();
     expect(avJson({ 9: "\x7f", 10: "é" })).toBe('{"10":"\\u00e9","9":"\\u007f"}');

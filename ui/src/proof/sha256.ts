@@ -1,5 +1,6 @@
-// SHA-256 (FIPS 180-4), synchronous: WebCrypto's is asynchronous, and a hundred thousand promises take longer than
-// the hashing itself. Also there where WebCrypto is not (a page over plain http). A test holds it against WebCrypto.
+// SHA-256 (FIPS 180-4), synchronous: WebCrypto's is asynchronous, and a hundred thousand promises take longer
+// than the hashing itself. Also available where WebCrypto is not (a page over plain http). A test compares it
+// with WebCrypto.
 
 const PRIMES: number[] = [];
 for (let n = 2; PRIMES.length < 64; n++) if (PRIMES.every((prime) => n % prime !== 0)) PRIMES.push(n);
@@ -35,7 +36,7 @@ function compress(bytes: Uint8Array, from: number): void {
   let f = state[5] as number;
   let g = state[6] as number;
   let h = state[7] as number;
-  // Eight rounds a turn, each with the names moved on by one: nothing is copied from one to the next.
+  // Eight rounds at a time, each with the names rotated by one: nothing is copied from one to the next.
   let t = 0;
   for (let i = 0; i < 64; i += 8) {
     t =
@@ -194,7 +195,7 @@ export function hex(bytes: Uint8Array, from = 0, to = bytes.length): string {
   return text;
 }
 
-/** The one spelling of a hash in a record: `sha256:` and 64 lower-case digits. */
+/** The canonical spelling of a hash in a record: `sha256:` and 64 lower-case digits. */
 export function hashText(digest: Uint8Array): string {
   return `sha256:${hex(digest)}`;
 }
@@ -216,7 +217,7 @@ export function base64(bytes: Uint8Array): string {
   return btoa(String.fromCharCode(...bytes));
 }
 
-/** Standard base64 in its one spelling, or null: spare bits that are not zero would be a second one. */
+/** Standard base64 in its canonical encoding, or null: spare bits that are not zero would be a second one. */
 export function unbase64(text: string): Uint8Array<ArrayBuffer> | null {
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text)) return null;
   try {

@@ -1,5 +1,6 @@
-// A session's thoughts verified here (rulings 37, 38): each record's content hash, its link to the one before, the
-// RFC 6962 root over all of them, and the session's genesis. As ledger/thoughts.py, from what the gateway serves.
+// Verifies a session's thoughts in the browser (rulings 37, 38): each record's content hash, its link to the
+// previous one, the RFC 6962 root over all of them, and the session's genesis. As ledger/thoughts.py does,
+// from what the gateway serves.
 import type { ThoughtItem, ThoughtSessionItem } from "~/protocol/openapi";
 import { type Json, jcs, jcsOfWords } from "./canonical";
 import { Edge } from "./merkle";
@@ -8,7 +9,7 @@ import { bytesOf, hashOf, hashText, sha256 } from "./sha256";
 export interface Thoughts {
   valid: boolean;
   records: number;
-  /** Words that were shredded by order: their content hash is taken as it stands. */
+  /** Records whose content was shredded: their content hash is taken as given. */
   shredded: number;
   first_broken_index: number | null;
   sentence: string;
@@ -29,7 +30,7 @@ type Session = Pick<
 
 const TYPES = ["plan", "analysis", "decision", "reflection"];
 
-/** What `content_hash` is made of: eleven members, in RFC 8785's order. */
+/** The input of `content_hash`: eleven members, in RFC 8785 order. */
 export function contentText(item: ThoughtItem): string {
   const { record_id, session_id, task_id, index, type, content, author, created_at } = item;
   const { references, audit_event_ids, predecessor_chain_hash } = item;
@@ -54,10 +55,10 @@ export function verifyThoughts(session: Session, items: readonly ThoughtItem[]):
     sentence,
   });
   if (hashText(sha256(bytesOf(jcs({ caller, session_id, started_at })))) !== session.genesis)
-    return broken(0, "The genesis is not the hash of who began this session, and when.");
+    return broken(0, "The genesis is not the hash of this session's starter and start time.");
   let previous = session.genesis;
   for (const [index, item] of items.entries()) {
-    const sentence = whatBroke(item, index, session, previous);
+    const sentence = breakOf(item, index, session, previous);
     if (sentence) return broken(index, sentence);
     const leaf = new Uint8Array(65);
     leaf.set(hashOf(item.content_hash) as Uint8Array, 1);
@@ -68,23 +69,21 @@ export function verifyThoughts(session: Session, items: readonly ThoughtItem[]):
   if (items.length !== session.records || previous !== session.last_chain_hash)
     return broken(
       items.length,
-      `The session has ${session.records} records; here are ${items.length}, and they do not end where it does.`,
+      `The session has ${session.records} records, but ${items.length} were served and they end elsewhere.`,
     );
   const root = items.length > 0 ? hashText(edge.root()) : null;
   if (session.root !== null && session.root !== root)
-    return broken(items.length, "The root over these records is not the one that was sealed.");
-  const words = found.shredded
-    ? ` Words of ${found.shredded} were shredded by order; their hashes stand.`
-    : "";
+    return broken(items.length, "The root over these records is not the sealed one.");
+  const words = found.shredded ? ` The content of ${found.shredded} was shredded; their hashes remain.` : "";
   const sealed = session.root ? " The root over them is the sealed one." : " The session is not sealed yet.";
   return { ...found, valid: true, root, sentence: `Every record and every link held.${sealed}${words}` };
 }
 
-function whatBroke(item: ThoughtItem, index: number, session: Session, previous: string): string | null {
+function breakOf(item: ThoughtItem, index: number, session: Session, previous: string): string | null {
   if (item.index !== index || item.session_id !== session.session_id || !TYPES.includes(item.type))
-    return `Record ${index} does not stand in its place.`;
+    return `Record ${index} is out of order.`;
   if (item.predecessor_chain_hash !== (index === 0 ? session.predecessor_chain_hash : null))
-    return `Record ${index} names another predecessor than its session.`;
+    return `Record ${index} names a predecessor other than its session.`;
   const content = hashOf(item.content_hash);
   const parent = hashOf(previous);
   if (!content || !parent || !hashOf(item.chain_hash)) return `Record ${index} carries no hash.`;
@@ -92,13 +91,13 @@ function whatBroke(item: ThoughtItem, index: number, session: Session, previous:
     if (item.shredded_by === null && hashText(sha256(bytesOf(contentText(item)))) !== item.content_hash)
       return `content_hash of record ${index} is not the hash of its content.`;
   } catch {
-    return `Record ${index} holds what no record may hold.`;
+    return `Record ${index} holds values that no record may hold.`;
   }
-  if (item.parent_chain_hash !== previous) return `Record ${index} is not linked to the one before it.`;
+  if (item.parent_chain_hash !== previous) return `Record ${index} is not linked to the previous one.`;
   const link = new Uint8Array(64);
   link.set(content);
   link.set(parent, 32);
   if (hashText(sha256(link)) !== item.chain_hash)
-    return `chain_hash of record ${index} is not made of its content and the record before.`;
+    return `chain_hash of record ${index} does not match its content and the previous record.`;
   return null;
 }

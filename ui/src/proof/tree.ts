@@ -1,5 +1,5 @@
-// Proofs read out of tiles: nothing ready-made is asked for, so a server can only bring hashes that give the signed
-// root or hashes that do not.
+// Proofs computed from tiles: no ready-made proof is requested, so a server can only serve hashes that give
+// the signed root or hashes that do not.
 import {
   climb,
   consistencyPath,
@@ -18,14 +18,14 @@ import type { Source } from "./source";
 export class BadTree extends Error {}
 
 export interface PathPart {
-  /** Which leaves the sibling stands for, and on which side of the path it is. */
+  /** The leaves the sibling covers, and its side of the path. */
   range: Range;
   side: "left" | "right";
   sibling: Hash;
   node: Hash;
 }
 
-/** All tiles these ranges are read from, fetched once each. */
+/** All tiles needed for these ranges, fetched once each. */
 async function tilesFor(source: Source, tenant: string, ranges: readonly Range[], size: number) {
   const wanted = new Map<string, { level: number; tile: number }>();
   for (const { level, tile } of ranges.flatMap(places)) wanted.set(`${level}/${tile}`, { level, tile });
@@ -42,7 +42,7 @@ async function tilesFor(source: Source, tenant: string, ranges: readonly Range[]
 function hashesOf(ranges: readonly Range[], read: (level: number, tile: number) => Uint8Array): Hash[] {
   return ranges.map((range) => {
     const hash = rangeHash(range, read);
-    if (!hash) throw new BadTree("A tile of the log is shorter than the signed size says.");
+    if (!hash) throw new BadTree("A tile of the log is shorter than the signed size requires.");
     return hash;
   });
 }
@@ -74,7 +74,7 @@ export async function pathFromTiles(
   return { parts, tiles: count };
 }
 
-/** Whether the log of this checkpoint goes on from an older one; throws `BadTree` when it does not. */
+/** Whether the log of this checkpoint extends an older one; throws `BadTree` if not. */
 export async function goesOnFrom(
   source: Source,
   tenant: string,
@@ -83,14 +83,12 @@ export async function goesOnFrom(
 ): Promise<void> {
   const sizes = `${older.size.toLocaleString("en")} entries`;
   if (older.size > newer.size)
-    throw new BadTree(
-      `This browser has seen ${sizes} signed; now the log says it has fewer. It was rolled back.`,
-    );
+    throw new BadTree(`This browser has seen ${sizes} signed; now the log has fewer. It was rolled back.`);
   if (older.size === 0) return;
   const ranges = older.size === newer.size ? [] : consistencyPath(older.size, newer.size);
   const { read } = await tilesFor(source, tenant, ranges, newer.size);
   if (!isConsistent(older.size, newer.size, older.root, newer.root, hashesOf(ranges, read)))
     throw new BadTree(
-      `The log does not go on from the ${sizes} this browser saw signed. There are two histories.`,
+      `The log does not extend the ${sizes} this browser saw signed. There are two histories.`,
     );
 }

@@ -1,11 +1,11 @@
-// What this page has verified, for every badge of the same event: a store of its own, gone with the page, since
-// "verified" means that this browser did it, not that somebody once did.
+// What this page has verified, for every badge of the same event: a store of its own, in memory only, because
+// "verified" means that this browser did it just now.
 import { useSyncExternalStore } from "react";
-import { browserMemory } from "./memory";
+import { browserMemory } from "./browserMemory";
 import { http } from "./source";
 import { type Proof, verifyEvent } from "./verify";
 
-const MOST = 500;
+const MAX_VERDICTS = 500;
 const proofs = new Map<string, Proof>();
 const running = new Set<string>();
 const listeners = new Set<() => void>();
@@ -22,7 +22,7 @@ export async function verifyHere(audit_event_id: string): Promise<void> {
   proofs.delete(audit_event_id);
   const keep = (proof: Proof) => {
     proofs.set(audit_event_id, proof);
-    if (proofs.size > MOST) proofs.delete(proofs.keys().next().value as string);
+    if (proofs.size > MAX_VERDICTS) proofs.delete(proofs.keys().next().value as string);
     changed();
   };
   changed();

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { otherThan } from "./about";
+import type { Memory, Remembered } from "./browserMemory";
 import { numberOf } from "./event";
-import { chain, idOf, Log, signer, TENANT } from "./forging";
-import type { Memory, Remembered } from "./memory";
+import { otherThan } from "./recordMatch";
+import { chain, idOf, Log, signer, TENANT } from "./testLog";
 import { type Proof, verifyEvent } from "./verify";
 
 function remembering(): Memory & { known: Remembered | null } {
@@ -20,7 +20,7 @@ function remembering(): Memory & { known: Remembered | null } {
 const brokenAt = (proof: Proof) => proof.steps.find((step) => step.outcome === "broken");
 
 describe("one event (S682, S683)", () => {
-  test("is verified from bytes, tiles and checkpoint, and what was seen is remembered", async () => {
+  test("is verified from bytes, tiles and checkpoint, and key and checkpoint are remembered", async () => {
     const log = new Log(chain(300), await signer());
     const memory = remembering();
     const first = await verifyEvent(idOf(7), log, memory);
@@ -42,7 +42,7 @@ describe("one event (S682, S683)", () => {
     expect(numberOf(idOf(305))).toBe(305);
   });
 
-  test("a bent record, tile, size or signature is broken at its step", async () => {
+  test("a tampered record, tile, size or signature is broken at its step", async () => {
     const [by, other] = [await signer(), await signer()];
     const cases: [string, string, (log: Log) => void][] = [
       [
@@ -100,7 +100,7 @@ describe("one event (S682, S683)", () => {
     }
   });
 
-  test("a fork and a rollback are seen by what was remembered", async () => {
+  test("a fork and a rollback are detected from what was remembered", async () => {
     const by = await signer();
     const memory = remembering();
     await verifyEvent(idOf(7), new Log(chain(40), by), memory);
@@ -121,12 +121,12 @@ describe("one event (S682, S683)", () => {
     expect(memory.known?.size).toBe(40);
   });
 
-  test("another key is believed only with the old key's signature over the event that names it", async () => {
+  test("another key is trusted only with the old key's signature over the event that names it", async () => {
     const [old, next] = [await signer(), await signer()];
     const memory = remembering();
     await verifyEvent(idOf(7), new Log(chain(40), old), memory);
-    const told = { event_type: "log_key_rotated", vkey: next.vkey, previous_vkeys: [old.vkey] };
-    const log = new Log(chain(60, { 50: told }), next);
+    const rotationEvent = { event_type: "log_key_rotated", vkey: next.vkey, previous_vkeys: [old.vkey] };
+    const log = new Log(chain(60, { 50: rotationEvent }), next);
     [log.rotated, log.since] = [[{ vkey: old.vkey, since_sequence: 0 }], 50];
     log.over = await log.note(60, [next]);
     const refused = await verifyEvent(idOf(7), log, memory);
@@ -142,13 +142,13 @@ describe("one event (S682, S683)", () => {
       sentence: expect.stringContaining("1 rotation is proven"),
     });
     expect(memory.known?.vkey).toBe(next.vkey);
-    const silent = new Log(chain(60, { 50: told }), await signer());
+    const silent = new Log(chain(60, { 50: rotationEvent }), await signer());
     expect(brokenAt(await verifyEvent(idOf(7), silent, memory))?.sentence).toContain(
       "no longer names the old one",
     );
   });
 
-  test("witnesses count by their signatures alone", async () => {
+  test("witnesses count only by their signatures", async () => {
     const log = new Log(chain(40), await signer());
     const witness = { name: "auditor", signer: await signer("witness.test/w", 4) };
     log.cosigners = [witness];
@@ -167,7 +167,7 @@ describe("one event (S682, S683)", () => {
     expect(brokenAt(await verifyEvent(idOf(7), log, remembering()))).toMatchObject({ id: "witnesses" });
   });
 
-  test("two proofs at once: the slower is no rollback, and what the other saw is not forgotten", async () => {
+  test("two proofs at once: the slower is no rollback, and the newer checkpoint is kept", async () => {
     const by = await signer();
     const memory = remembering();
     await verifyEvent(idOf(7), new Log(chain(40), by), memory);
@@ -185,7 +185,7 @@ describe("one event (S682, S683)", () => {
     expect(memory.known?.size).toBe(60);
   });
 
-  test("bytes that are no text are not read as if they were, and an answer of no form proves nothing", async () => {
+  test("bytes that are not text are rejected, and a malformed response proves nothing", async () => {
     const log = new Log(chain(40), await signer());
     const records = log.records.bind(log);
     log.records = async (...asked) => Uint8Array.from([0xef, 0xbb, 0xbf, ...(await records(...asked))]);
@@ -195,11 +195,11 @@ describe("one event (S682, S683)", () => {
     const memory = remembering();
     const proof = await verifyEvent(idOf(7), odd, memory);
     expect(proof.state).toBe("unchecked");
-    expect(proof.steps.at(-1)?.sentence).toContain("could not be read");
+    expect(proof.steps.at(-1)?.sentence).toContain("could not be parsed");
     expect(memory.known).toBeNull();
   });
 
-  test("a proof is of what is shown, or it is no proof of it", () => {
+  test("a proof must be of what is shown", () => {
     const record = JSON.parse(
       chain(1, { 1: { event_type: "message_delivered", message_id: "msg_1" } })[0] ?? "",
     );
@@ -216,7 +216,7 @@ describe("one event (S682, S683)", () => {
       expect(otherThan(record, { event: bent })).toContain("not the one shown here");
   });
 
-  test("what cannot be asked is not called broken", async () => {
+  test("what cannot be fetched is not called broken", async () => {
     const log = new Log(chain(40), await signer());
     expect((await verifyEvent("evt_none", log, remembering())).state).toBe("unchecked");
     expect((await verifyEvent(idOf(41), log, remembering())).steps[0]?.sentence).toContain("No audit event");

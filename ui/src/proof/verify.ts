@@ -1,11 +1,13 @@
-// The proof of one audit event, made here: record → leaf → path → signed root → key → what was seen before → witnesses.
-// Each step is told as it is done, the first that breaks ends it. Nothing the server concludes is taken over.
+// The proof of one audit event, computed in the browser: record → leaf → path → signed root → key →
+// remembered checkpoint → witnesses. Each step is reported as it completes; the first broken one ends the
+// proof. No conclusion of the server is trusted.
 
 import { Problem } from "~/api/client";
+import { plural } from "~/plural";
 import { clockToSecond } from "~/widgets/clock";
+import { type Memory, type Remembered, remember } from "./browserMemory";
 import { Broken, type Checked, checkRecord, numberOf, textOfRecord } from "./event";
 import { believedKey, lineOfBytes } from "./key";
-import { type Memory, type Remembered, remember } from "./memory";
 import {
   BadNote,
   type Checkpoint,
@@ -27,7 +29,7 @@ export const STEPS = {
   path: "Path to the root",
   signature: "Signature",
   key: "Key",
-  before: "Goes on",
+  before: "Consistency",
   witnesses: "Witnesses",
 } as const;
 export type StepId = keyof typeof STEPS;
@@ -49,17 +51,17 @@ export interface Proof {
   at: string;
 }
 
-type Told = (proof: Proof) => void;
-const count = (n: number, one: string, many: string) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+type OnProgress = (proof: Proof) => void;
+const count = plural;
 
-/** Something that could not be asked is not something that broke. */
+/** A fetch that failed, as opposed to a check that failed. */
 class Unasked extends Error {}
 
 export async function verifyEvent(
   audit_event_id: string,
   source: Source,
   memory: Memory,
-  told: Told = () => {},
+  witnessKeys: OnProgress = () => {},
 ): Promise<Proof> {
   const proof: Proof = {
     audit_event_id,
@@ -73,11 +75,11 @@ export async function verifyEvent(
   let now: StepId = "record";
   const say = (outcome: Outcome, sentence: string) => {
     proof.steps.push({ id: now, outcome, sentence });
-    told({ ...proof, steps: [...proof.steps] });
+    witnessKeys({ ...proof, steps: [...proof.steps] });
   };
   try {
     const { tenant, keys } = await asked(source.keys());
-    // Before any checkpoint is asked for: what another tab sees meanwhile is newer, and no rollback.
+    // Before any checkpoint is requested: what another tab sees in the meantime is newer, and no rollback.
     const known = memory.recall(tenant);
     const event = await readEvent(audit_event_id, tenant, source);
     proof.event = event;
@@ -107,13 +109,13 @@ export async function verifyEvent(
     now = "key";
     const believed = await asked(believedKey(source, tenant, keys, known));
     if (isSigned && !sameKey(isSigned, believed.key))
-      throw new BadNote("The key that signed is not the believed one.");
+      throw new BadNote("The signing key is not the trusted one.");
     if (believed.how === "pinned")
-      say("held", `It is the key this browser knows since ${known?.since.slice(0, 10)}.`);
+      say("held", `It is the key this browser has trusted since ${known?.since.slice(0, 10)}.`);
     else if (believed.how === "first")
       say(
         "warned",
-        "First seen here: this browser remembers the key from now on. Compare it once with one you got elsewhere.",
+        "First seen (TOFU): compare its fingerprint once with one from another source. This browser trusts the key from now on.",
       );
     else
       say(
@@ -125,11 +127,8 @@ export async function verifyEvent(
     const older = known ? readCheckpoint(known.note) : null;
     if (older) {
       await asked(goesOnFrom(source, tenant, older, checkpoint));
-      say(
-        "held",
-        `The log goes on from the ${count(older.size, "entry", "entries")} this browser saw before.`,
-      );
-    } else say("unchecked", "Nothing was seen before; from now on this checkpoint is remembered.");
+      say("held", `The log extends the ${count(older.size, "entry", "entries")} this browser saw before.`);
+    } else say("unchecked", "No earlier checkpoint is known; this one is remembered from now on.");
 
     now = "witnesses";
     const cosigned = await cosignatures(source, checkpoint, known);
@@ -143,12 +142,14 @@ export async function verifyEvent(
     else if (error instanceof Broken || error instanceof BadTree || error instanceof BadNote) {
       proof.state = "broken";
       say("broken", error.message);
-    } else say("unchecked", "What the gateway answered could not be read: nothing is proven by it.");
+    } else say("unchecked", "The gateway's response could not be parsed: nothing is proven.");
   }
   return { ...proof, steps: [...proof.steps] };
 }
 
-/** A gateway that is away, or refuses, proves nothing either way; one whose log is broken says so itself. */
+/**
+ * An unreachable or refusing gateway proves nothing either way; one whose log is broken reports it itself.
+ */
 async function asked<T>(question: Promise<T>): Promise<T> {
   try {
     return await question;
@@ -162,7 +163,7 @@ async function asked<T>(question: Promise<T>): Promise<T> {
 
 async function readEvent(id: string, tenant: string, source: Source): Promise<Checked> {
   const number = numberOf(id);
-  if (number === null) throw new Unasked("This is no id of an audit event.");
+  if (number === null) throw new Unasked("This is not an audit event id.");
   const bytes = lineOfBytes(await asked(source.records(number - 1, 1)));
   if (bytes.length === 0) throw new Unasked("No audit event of this tenant has that id.");
   const event = checkRecord(bytes, textOfRecord(bytes, number), tenant, number);
@@ -170,7 +171,7 @@ async function readEvent(id: string, tenant: string, source: Source): Promise<Ch
   return event;
 }
 
-/** The newest checkpoint, waited for a moment while it does not reach the event yet. */
+/** The newest checkpoint, polled for a moment while it does not include the event yet. */
 async function covering(source: Source, tenant: string, number: number): Promise<Checkpoint> {
   for (let tries = 0; tries < 4; tries++) {
     const found = readCheckpoint(await asked(source.checkpoint(tenant)));
@@ -178,24 +179,24 @@ async function covering(source: Source, tenant: string, number: number): Promise
     await new Promise((done) => setTimeout(done, 600));
   }
   throw new Unasked(
-    "Recorded, and not under a signed checkpoint yet: it is sealed within a second; try again.",
+    "Recorded, but not under a signed checkpoint yet: it is sealed within a second; try again.",
   );
 }
 
-/** The key in force whose signature is under the checkpoint; null where the browser cannot say. */
+/** The current key whose signature is under the checkpoint; null if the browser cannot verify. */
 export async function signedNow(
   checkpoint: Checkpoint,
   tenant: string,
   keys: readonly { vkey: string }[],
   known: Remembered | null,
 ): Promise<Key | null> {
-  if (!checkpoint.origin.endsWith(`/${tenant}`)) throw new BadNote("The checkpoint is of another log.");
+  if (!checkpoint.origin.endsWith(`/${tenant}`)) throw new BadNote("The checkpoint belongs to another log.");
   const named = keys.at(-1)?.vkey ?? known?.vkey;
   if (!named) throw new BadNote("The log has no key yet.");
   const key = readKey(named);
   if (key.name !== checkpoint.origin) throw new BadNote("The key's name is not that of the log.");
   const line = lineOf(checkpoint, key);
-  if (!line) throw new BadNote("The key in force did not sign this checkpoint.");
+  if (!line) throw new BadNote("The current key did not sign this checkpoint.");
   const holds = await verifies(key, checkpoint.text, line.signature);
   if (holds === false) throw new BadNote("The signature under the checkpoint is wrong.");
   return holds ? key : null;
@@ -207,23 +208,25 @@ interface Cosigned {
   keys: Record<string, string>;
 }
 
-/** Lines of known witnesses; the newest checkpoint may be a moment ahead of them, which is no break. */
+/**
+ * Signature lines of known witnesses; the newest checkpoint may be a moment ahead of them, which is no break.
+ */
 async function cosignatures(
   source: Source,
   checkpoint: Checkpoint,
   known: Remembered | null,
 ): Promise<Cosigned> {
-  const told = await asked(source.witnesses());
+  const onProgress = await asked(source.witnesses());
   const keys: Record<string, string> = { ...known?.witnesses };
   const seen: string[] = [];
   let isNew = false;
-  for (const { name, vkey } of told) {
+  for (const { name, vkey } of onProgress) {
     const key = readKey(vkey);
     const pinned = keys[key.name];
     if (pinned !== undefined && pinned !== vkey)
       return {
         outcome: "warned",
-        sentence: `The key of witness ${name} is another than this browser knows; not counted.`,
+        sentence: `The key of witness ${name} differs from the one this browser knows; not counted.`,
         keys,
       };
     keys[key.name] = vkey;
@@ -237,17 +240,17 @@ async function cosignatures(
     isNew ||= pinned === undefined;
   }
   const cosigned = `Cosigned by ${seen.join(", ")}.`;
-  // Who a witness is the gateway says; one never seen before may be the gateway itself.
+  // The gateway names the witnesses; one never seen before may be the gateway itself.
   if (isNew)
     return {
       outcome: "warned",
-      sentence: `${cosigned} A key among these is new to this browser; compare it once with the witness's own.`,
+      sentence: `${cosigned} One of these keys is new to this browser; compare it once with the witness's own.`,
       keys,
     };
   if (seen.length > 0) return { outcome: "held", sentence: cosigned, keys };
-  const sentence = told.length
-    ? `None of ${count(told.length, "witness", "witnesses")} has cosigned this checkpoint yet; the board “Chain and log” shows how far each is.`
-    : "There is no witness: nobody outside has seen this checkpoint.";
+  const sentence = onProgress.length
+    ? `None of ${count(onProgress.length, "witness", "witnesses")} has cosigned this checkpoint yet; see Chain and log for the state of each.`
+    : "There is no witness: no third party has seen this checkpoint.";
   return { outcome: "unchecked", sentence, keys };
 }
 

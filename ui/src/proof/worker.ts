@@ -1,8 +1,9 @@
-// Verifies a whole log beside the page: fetching, hashing and comparing happen here, the page stays free. Pages are
-// asked for ahead, so that the gateway reads while this hashes. Trouble on the way pauses; nothing verified is lost.
-import { type Signed, WholeCheck } from "./whole";
+// Web worker that verifies a whole log: fetching, hashing and comparing happen here, so the page stays
+// responsive. Pages are prefetched, so that the gateway reads while this hashes. Errors pause it; nothing
+// verified is lost.
+import { type Signed, WholeCheck } from "./wholeLog";
 
-export type Order = { kind: "start"; tenant: string; heads: Signed[] } | { kind: "go on" };
+export type Order = { kind: "start"; tenant: string; heads: Signed[] } | { kind: "resume" };
 
 export type Report =
   | { kind: "progress"; verified: number; bytes: number; busyMs: number }
@@ -31,16 +32,19 @@ async function page(after: number): Promise<Uint8Array> {
   let response: Response;
   try {
     response = await fetch(`/v1/audit/records?after=${after}&limit=${LINES}`, { credentials: "same-origin" });
-    // It may go away in the middle of an answer, too.
+    // The connection may also break in the middle of a response.
     if (response.ok) return new Uint8Array(await response.arrayBuffer());
   } catch {
     throw new Refused(0, "the gateway cannot be reached");
   }
-  const told = (await response.json().catch(() => null)) as { detail?: string } | null;
-  throw new Refused(response.status, told?.detail ?? `the gateway answered ${response.status}`);
+  const refusal = (await response.json().catch(() => null)) as { detail?: string } | null;
+  throw new Refused(response.status, refusal?.detail ?? `the gateway answered ${response.status}`);
 }
 
-/** Hashing gives way between portions, or an answer that came meanwhile is taken from the socket too late. */
+/**
+ * Hashing yields between portions, or a response that arrived in the meantime is read from the socket too
+ * late.
+ */
 async function run(found: WholeCheck): Promise<void> {
   const pages: Promise<Uint8Array>[] = [];
   let next = found.verified;
@@ -48,7 +52,7 @@ async function run(found: WholeCheck): Promise<void> {
     while (!found.isDone) {
       while (pages.length < AHEAD && next < found.size) {
         const asked = page(next);
-        asked.catch(() => {}); // told when its turn comes
+        asked.catch(() => {}); // handled when it is awaited
         pages.push(asked);
         next += LINES;
       }
@@ -63,7 +67,7 @@ async function run(found: WholeCheck): Promise<void> {
     }
     say({ kind: "ended", verified: found.verified, broken: found.broken });
   } catch (error) {
-    if (!(error instanceof Refused)) return reportError(error); // the page is told, and stops waiting
+    if (!(error instanceof Refused)) return reportError(error); // reported to the page, which stops waiting
     say({ kind: "paused", verified: found.verified, sentence: error.message, code: error.code });
   }
 }

@@ -14,7 +14,7 @@ export type AckIds = {
   ids: string[];
 };
 
-export type Acked = {
+export type AckResult = {
   acked: string[];
   unknown: string[];
 };
@@ -66,6 +66,13 @@ export type AgentCertificate = {
   binding: BindingItem | null;
   entity_id: string;
   shown: CertificateItem | null;
+};
+
+export type AgentCertificateCounts = {
+  bound: number;
+  total: number;
+  using: number;
+  without: string[];
 };
 
 export type AgentCommanded = {
@@ -137,13 +144,6 @@ export type AgentSession = {
   tokens: number;
 };
 
-export type AgentsCertified = {
-  bound: number;
-  total: number;
-  using: number;
-  without: string[];
-};
-
 export type AlertDetail = {
   content: string;
   format?: "markdown" | "plain" | null;
@@ -156,7 +156,7 @@ export type AlertItem = {
   event_type: "entropy_alert" | "loop_detected";
   occurrence_count: number;
   reason: string | null;
-  repeated_pattern: Pattern;
+  repeated_pattern: LoopPattern;
   sequence_number: number;
   session_id: string;
   since: string;
@@ -196,6 +196,12 @@ export type AlertRuleBody = {
 export type Aligned = {
   band: number | null;
   exact: boolean;
+};
+
+export type AllowedAction = {
+  allowed: boolean;
+  verb: "approve" | "cancel" | "edit" | "reject" | "respond" | "review";
+  why: string | null;
 };
 
 export type Alternative = {
@@ -376,7 +382,7 @@ export type BudgetBody = {
   scope: "tenant" | "cluster" | "session" | "agent";
   soft?: number | null;
   target?: string | null;
-  was?: Caps | null;
+  was?: BudgetCaps | null;
 };
 
 export type BudgetBurn = {
@@ -398,6 +404,11 @@ export type BudgetBurn = {
   spent: number;
   target: string;
   whose: string | null;
+};
+
+export type BudgetCaps = {
+  hard?: number | null;
+  soft?: number | null;
 };
 
 export type BudgetItem = {
@@ -448,10 +459,13 @@ export type BusHealth = {
   text: string;
 };
 
-export type Can = {
-  allowed: boolean;
-  verb: "approve" | "cancel" | "edit" | "reject" | "respond" | "review";
-  why: string | null;
+export type CallReceipt = {
+  call_id: string;
+  message_id?: string | null;
+  outcome: "answered" | "forwarded" | "held" | "ignored" | "not_taken" | "refused" | "taken" | "turned_away" | "unmapped";
+  repeated?: boolean;
+  session_id?: string | null;
+  status?: string;
 };
 
 export type CapabilityItem = {
@@ -468,11 +482,6 @@ export type CapabilityItem = {
   versions: Record<string, number>;
   weights: Record<string, number> | null;
   zombie: number;
-};
-
-export type Caps = {
-  hard?: number | null;
-  soft?: number | null;
 };
 
 export type CascadeEdge = {
@@ -498,16 +507,22 @@ export type CauseItem = {
   agent_id: string | null;
   at: string;
   distance: number;
-  path: OnPath[];
+  path: PathStep[];
   path_cut: boolean;
   rank: number;
-  reasons: Reason[];
+  reasons: CauseReason[];
   score: number;
   sequence_number: number;
   session_id: string | null;
   status: string | null;
   step: string | null;
   tool: string | null;
+};
+
+export type CauseReason = {
+  points: number;
+  sign: string;
+  text: string;
 };
 
 export type CausesAnswer = {
@@ -538,10 +553,10 @@ export type CertificateItem = {
 };
 
 export type CertificatesAnswer = {
-  agents: AgentsCertified;
+  agents: AgentCertificateCounts;
   items: CertificateItem[];
   next_cursor: string | null;
-  tls: TlsStanding;
+  tls: TlsStatus;
 };
 
 export type ChainVerdict = {
@@ -616,6 +631,13 @@ export type ClockHealth = {
   text: string;
 };
 
+export type ClusterPlace = {
+  lat?: number | null;
+  lon?: number | null;
+  name?: string | null;
+  region?: string | null;
+};
+
 export type Cognition = {
   alternatives?: Alternative[] | null;
   citations?: (string | Citation)[] | null;
@@ -649,7 +671,7 @@ export type CompareAnswer = {
   alignment: Aligned;
   counts: Record<string, number>;
   delta: Record<string, unknown>;
-  first_divergence: Divergence | null;
+  first_divergence: FirstDivergence | null;
   left: Record<string, unknown>;
   memory: Record<string, unknown>;
   right: Record<string, unknown>;
@@ -719,16 +741,16 @@ export type ConsistencyAnswer = {
 };
 
 export type ContainmentItem = {
-  agents: Paused[];
+  agents: PausedAgent[];
   already_halted: (string | null)[];
   contained: boolean;
   edges_since: string;
   exact: boolean;
   note: string;
-  pause: Pausing[];
+  pause: PauseCommand[];
   reached: (string | null)[];
   reached_count: number;
-  smaller: Smaller | null;
+  smaller: SmallerContainment | null;
 };
 
 export type ContextRef = {
@@ -948,6 +970,12 @@ export type DecisionResponse = {
   selected_option_id: string;
 };
 
+export type DecisionResponseBody = {
+  respondent_note?: string | null;
+  response_method?: string;
+  selected_option_id: string;
+};
+
 export type DecisionResponseEnvelope = {
   envelope_version: string;
   message_id: string;
@@ -975,6 +1003,22 @@ export type DefaultsBody = {
   endpoint_ids?: string[];
 };
 
+export type DeliveryDetail = {
+  attempts: number;
+  created_at: string;
+  delivery_id: string;
+  ended_at: string | null;
+  endpoint_id: string;
+  event_type: string;
+  last_code: number | null;
+  last_detail: string | null;
+  next_try_at: string | null;
+  payload: string | null;
+  sequence_number: number;
+  state: "dead" | "delivered" | "waiting";
+  tries: AttemptItem[];
+};
+
 export type DeliveryItem = {
   attempts: number;
   created_at: string;
@@ -992,22 +1036,6 @@ export type DeliveryItem = {
 export type DeliveryList = {
   items: DeliveryItem[];
   next_cursor: string | null;
-};
-
-export type DeliveryWhole = {
-  attempts: number;
-  created_at: string;
-  delivery_id: string;
-  ended_at: string | null;
-  endpoint_id: string;
-  event_type: string;
-  last_code: number | null;
-  last_detail: string | null;
-  next_try_at: string | null;
-  payload: string | null;
-  sequence_number: number;
-  state: "dead" | "delivered" | "waiting";
-  tries: AttemptItem[];
 };
 
 export type Destination = {
@@ -1036,16 +1064,6 @@ export type Disabled = {
 
 export type Dismissal = {
   note?: string | null;
-};
-
-export type Divergence = {
-  change: "changed" | "left_only" | "right_only" | "same";
-  cost_delta: number;
-  differs: string[];
-  duration_delta_ms?: number;
-  index: number;
-  left: Record<string, unknown> | null;
-  right: Record<string, unknown> | null;
 };
 
 export type DivergenceItem = {
@@ -1120,6 +1138,13 @@ export type EndedSession = {
   records: number;
   root: string | null;
   session_id: string;
+};
+
+export type EnforcingGateway = {
+  has_obeyed: boolean;
+  is_live: boolean;
+  last_tick_at: string;
+  name: string;
 };
 
 export type Evicted = {
@@ -1255,6 +1280,16 @@ export type Filters = {
   agents?: string[];
   event_types?: string[];
   severity_min?: number;
+};
+
+export type FirstDivergence = {
+  change: "changed" | "left_only" | "right_only" | "same";
+  cost_delta: number;
+  differs: string[];
+  duration_delta_ms?: number;
+  index: number;
+  left: Record<string, unknown> | null;
+  right: Record<string, unknown> | null;
 };
 
 export type FleetAnswer = {
@@ -1477,6 +1512,16 @@ export type HeartbeatAnswer = {
   heartbeat_at: string;
   liveness: "healthy";
   status: string | null;
+};
+
+export type HeartbeatBody = {
+  agent_id: string;
+  cluster_id?: string | null;
+  current_task?: Record<string, unknown> | null;
+  resource_usage?: Record<string, unknown> | null;
+  status?: string | null;
+  timestamp?: string | null;
+  type?: "heartbeat";
 };
 
 export type HeartbeatEnvelope = {
@@ -1985,7 +2030,7 @@ export type KillSwitchList = {
   next_cursor: string | null;
 };
 
-export type KillSwitchStanding = {
+export type KillSwitchStatus = {
   acknowledged: number;
   agents: number;
   confirmations_left: number;
@@ -1993,7 +2038,7 @@ export type KillSwitchStanding = {
   engaged_at: string | null;
   event_id: string | null;
   expires_at: string | null;
-  gateways: ObeyingGateway[];
+  gateways: EnforcingGateway[];
   held: number;
   kill_id: string;
   later: number;
@@ -2004,7 +2049,7 @@ export type KillSwitchStanding = {
   state: "armed" | "confirmed" | "engaged" | "lapsed" | "released" | "releasing";
   target: string | null;
   told: number;
-  unheard: Unheard[];
+  unheard: UnacknowledgedAgent[];
 };
 
 export type LatencyAnswer = {
@@ -2174,6 +2219,12 @@ export type LoopOverride = {
   on?: boolean | null;
   polling_tools?: string[];
   rounds?: number | null;
+};
+
+export type LoopPattern = {
+  action_status: string | null;
+  intent: string | null;
+  tool_call: string | null;
 };
 
 export type LoopSettings = {
@@ -2445,26 +2496,10 @@ export type NotDone = {
   reason: string;
 };
 
-export type ObeyingGateway = {
-  has_obeyed: boolean;
-  is_live: boolean;
-  last_tick_at: string;
-  name: string;
-};
-
 export type OnAgent = {
   agent_id: string;
   force?: boolean;
   note?: string | null;
-};
-
-export type OnPath = {
-  agent_id: string | null;
-  at: string;
-  onward: string | null;
-  sequence_number: number;
-  session_id: string | null;
-  step: string | null;
 };
 
 export type OpenAlert = {
@@ -2488,11 +2523,6 @@ export type OpenAlert = {
 export type OpenAlerts = {
   items: OpenAlert[];
   next_cursor: string | null;
-};
-
-export type Order = {
-  order: string[];
-  was?: string[] | null;
 };
 
 export type Ordered = {
@@ -2651,24 +2681,27 @@ export type Party = {
   hub_address?: string | null;
 };
 
-export type Pattern = {
-  action_status: string | null;
-  intent: string | null;
-  tool_call: string | null;
-};
-
-export type Paused = {
+export type PathStep = {
   agent_id: string | null;
-  holds_it: boolean;
-  reason: string;
+  at: string;
+  onward: string | null;
+  sequence_number: number;
+  session_id: string | null;
+  step: string | null;
 };
 
-export type Pausing = {
+export type PauseCommand = {
   agent_id: string;
   body: Record<string, string>;
   command: "pause";
   path: string;
   session_id: string;
+};
+
+export type PausedAgent = {
+  agent_id: string | null;
+  holds_it: boolean;
+  reason: string;
 };
 
 export type PeerAsked = {
@@ -2726,13 +2759,6 @@ export type PeersAnswer = {
 export type PersonItem = {
   name: string;
   user_id: string;
-};
-
-export type Place = {
-  lat?: number | null;
-  lon?: number | null;
-  name?: string | null;
-  region?: string | null;
 };
 
 export type PlacedCluster = {
@@ -2799,16 +2825,6 @@ export type ProofAnswer = {
   vkeys: string[];
 };
 
-export type Pulse = {
-  agent_id: string;
-  cluster_id?: string | null;
-  current_task?: Record<string, unknown> | null;
-  resource_usage?: Record<string, unknown> | null;
-  status?: string | null;
-  timestamp?: string | null;
-  type?: "heartbeat";
-};
-
 export type Quarantine = {
   accept_partial?: boolean;
   agents?: string[] | null;
@@ -2831,21 +2847,6 @@ export type QuestionItem = {
   until: string | null;
   without: string[];
   words: string[][];
-};
-
-export type Reason = {
-  points: number;
-  sign: string;
-  text: string;
-};
-
-export type Received = {
-  call_id: string;
-  message_id?: string | null;
-  outcome: "answered" | "forwarded" | "held" | "ignored" | "not_taken" | "refused" | "taken" | "turned_away" | "unmapped";
-  repeated?: boolean;
-  session_id?: string | null;
-  status?: string;
 };
 
 export type RecentRun = {
@@ -2907,6 +2908,11 @@ export type RedactionList = {
   version: number;
 };
 
+export type RedactionTrial = {
+  message: Record<string, unknown>;
+  rule?: NewRedaction | null;
+};
+
 export type Refused = {
   cap?: string | null;
   detail?: string | null;
@@ -2947,7 +2953,7 @@ export type Regions = {
 };
 
 export type RegionsAnswer = {
-  clusters: Record<string, Place>;
+  clusters: Record<string, ClusterPlace>;
   known: RegionItem[];
   placed: PlacedCluster[];
   unplaced: string[];
@@ -3029,12 +3035,6 @@ export type Replayed = {
 export type ResourceUsage = {
   api_calls_24h?: number | null;
   tokens_consumed_24h?: number | null;
-};
-
-export type Respond = {
-  respondent_note?: string | null;
-  response_method?: string;
-  selected_option_id: string;
 };
 
 export type RetentionAnswer = {
@@ -3180,6 +3180,11 @@ export type RuleList = {
   next_cursor: string | null;
 };
 
+export type RuleOrder = {
+  order: string[];
+  was?: string[] | null;
+};
+
 export type RuleRemoved = {
   removed: boolean;
   rule_id: string;
@@ -3245,12 +3250,6 @@ export type SchedulerLeader = {
   is_live: boolean;
   is_this_gateway: boolean;
   last_tick_at: string;
-};
-
-export type Seal = {
-  root: string;
-  sealed_at: string;
-  size: number;
 };
 
 export type SealAnswer = {
@@ -3428,10 +3427,10 @@ export type SlackChallenge = {
   challenge: string;
 };
 
-export type Smaller = {
-  agents: Paused[];
+export type SmallerContainment = {
+  agents: PausedAgent[];
   note: string;
-  pause: Pausing[];
+  pause: PauseCommand[];
 };
 
 export type Snippet = {
@@ -3723,6 +3722,12 @@ export type ThoughtProof = {
   size: number;
 };
 
+export type ThoughtSeal = {
+  root: string;
+  sealed_at: string;
+  size: number;
+};
+
 export type ThoughtSessionItem = {
   caller: string;
   ended_at: string | null;
@@ -3824,18 +3829,13 @@ export type TimesAnswer = {
   warnings: string[];
 };
 
-export type TlsStanding = {
+export type TlsStatus = {
   client_certs: "none" | "optional" | "required";
   configured: boolean;
   problem: string | null;
   proxies: number;
   setup: string;
   warn_days: number;
-};
-
-export type Trial = {
-  message: Record<string, unknown>;
-  rule?: NewRedaction | null;
 };
 
 export type TrialAnswer = {
@@ -3884,7 +3884,7 @@ export type TriggeredBy = {
   decision_id?: string | null;
 };
 
-export type Unheard = {
+export type UnacknowledgedAgent = {
   agent_id: string;
   is_evicted: boolean;
   last_seen_at: string | null;
@@ -4033,7 +4033,7 @@ export type WaitingItem = {
   action_digest: string | null;
   agent_id: string | null;
   approvals: string[];
-  can: Can[];
+  can: AllowedAction[];
   confidence: number | null;
   deadline: string | null;
   held_at: string;
@@ -4151,7 +4151,7 @@ export interface Answers {
   "POST /v1/agents/{agent_id}/evict": Evicted;
   "POST /v1/agents/{agent_id}/grants": GrantsAnswer;
   "GET /v1/agents/{agent_id}/inbox": InboxAnswer;
-  "POST /v1/agents/{agent_id}/inbox/ack": Acked;
+  "POST /v1/agents/{agent_id}/inbox/ack": AckResult;
   "POST /v1/agents/{agent_id}/pause": AgentCommanded;
   "GET /v1/agents/{agent_id}/sessions": PageOfAgentSession;
   "POST /v1/agents/{agent_id}/unpause": AgentCommanded;
@@ -4257,7 +4257,7 @@ export interface Answers {
   "DELETE /v1/keys/{key_id}": Revoked;
   "GET /v1/kill-switch": KillSwitchList;
   "POST /v1/kill-switch": ArmedKillSwitch;
-  "GET /v1/kill-switch/{kill_id}": KillSwitchStanding;
+  "GET /v1/kill-switch/{kill_id}": KillSwitchStatus;
   "POST /v1/kill-switch/{kill_id}/confirm": ConfirmedKillSwitch;
   "POST /v1/kill-switch/{kill_id}/release": ReleasedKillSwitch;
   "GET /v1/log/{tenant_id}/checkpoint": unknown;
@@ -4323,7 +4323,7 @@ export interface Answers {
   "POST /v1/sessions/{session_id}/reject": Commanded;
   "POST /v1/sessions/{session_id}/rewrite": Commanded;
   "GET /v1/sessions/{session_id}/seal": SealAnswer;
-  "POST /v1/sessions/{session_id}/seal": Seal;
+  "POST /v1/sessions/{session_id}/seal": ThoughtSeal;
   "POST /v1/sessions/{session_id}/shred": ShredAnswer;
   "GET /v1/sessions/{session_id}/steps/{step}": StepAnswer;
   "POST /v1/sessions/{session_id}/steps/{step}/annotations": AnnotationItem;
@@ -4375,13 +4375,13 @@ export interface Answers {
   "GET /v1/webhooks/out/{endpoint_id}": WebhookItem;
   "PUT /v1/webhooks/out/{endpoint_id}": WebhookItem;
   "GET /v1/webhooks/out/{endpoint_id}/deliveries": DeliveryList;
-  "GET /v1/webhooks/out/{endpoint_id}/deliveries/{delivery_id}": DeliveryWhole;
+  "GET /v1/webhooks/out/{endpoint_id}/deliveries/{delivery_id}": DeliveryDetail;
   "POST /v1/webhooks/out/{endpoint_id}/disable": WebhookItem;
   "POST /v1/webhooks/out/{endpoint_id}/enable": WebhookItem;
   "POST /v1/webhooks/out/{endpoint_id}/replay": Replayed;
   "POST /v1/webhooks/out/{endpoint_id}/rotate": WebhookSecret;
-  "POST /v1/webhooks/out/{endpoint_id}/test": DeliveryWhole;
-  "POST /v1/webhooks/{hook_id}": Received | SlackChallenge;
+  "POST /v1/webhooks/out/{endpoint_id}/test": DeliveryDetail;
+  "POST /v1/webhooks/{hook_id}": CallReceipt | SlackChallenge;
   "GET /v1/whoami": Whoami;
   "POST /v1/witness/{tenant_id}/add-checkpoint": unknown;
   "POST /v1/witness/{tenant_id}/follow-key": unknown;
@@ -4405,7 +4405,7 @@ export interface Bodies {
   "PUT /v1/budgets": BudgetBody;
   "POST /v1/dead-letters/discard": LettersBody;
   "POST /v1/dead-letters/retry": LettersBody;
-  "POST /v1/decisions/{decision_id}/respond": Respond;
+  "POST /v1/decisions/{decision_id}/respond": DecisionResponseBody;
   "POST /v1/drift/reconcile": Reconcile;
   "POST /v1/exporters": NewExporterBody;
   "PATCH /v1/exporters/{exporter_id}": ExporterChangeBody;
@@ -4413,7 +4413,7 @@ export interface Bodies {
   "POST /v1/facts/{fact_id}/false": FalseMark;
   "POST /v1/facts/{fact_id}/quarantine": Quarantine;
   "PUT /v1/fleet/regions": Regions;
-  "POST /v1/heartbeat": Pulse;
+  "POST /v1/heartbeat": HeartbeatBody;
   "PUT /v1/instructions/{agent_type}": NewInstructions;
   "POST /v1/instructions/{agent_type}/rollback": RollBack;
   "POST /v1/jobs": JobBody;
@@ -4431,10 +4431,10 @@ export interface Bodies {
   "POST /v1/peers/{peer_id}/key": PeerKeyBody;
   "POST /v1/policies": NewRule;
   "POST /v1/policies/dry-run": DryRun;
-  "PUT /v1/policies/order": Order;
+  "PUT /v1/policies/order": RuleOrder;
   "PUT /v1/policies/{rule_id}": ChangedRule;
   "POST /v1/redaction": NewRedaction;
-  "POST /v1/redaction/dry-run": Trial;
+  "POST /v1/redaction/dry-run": RedactionTrial;
   "PUT /v1/retention": RetentionBody;
   "POST /v1/reviews/{sequence_number}": Review;
   "PUT /v1/routes": RouteChange;

@@ -1,17 +1,17 @@
-// The tray of what went wrong: a bell that counts what is new since it was last opened, and rows that are
-// sentences with their age, a link, and Pause and inspect where an agent in a session is meant.
+// The alerts tray: a bell with the number of new alerts since it was last opened, and rows with their age, a
+// link, and Pause and inspect for an agent in a session.
 import { Button, Popover } from "@mantine/core";
 import { useLocalStorage } from "@mantine/hooks";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { pause } from "~/acts/acts";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { pause } from "~/commands/session";
 import type { AlertNotice } from "~/protocol/openapi";
 import { Ago } from "~/widgets/Figures";
-import { Empty, Shown } from "~/widgets/Panel";
-import { useMay } from "~/widgets/people";
+import { Empty, Loaded } from "~/widgets/Panel";
+import { useMay } from "~/widgets/users";
 import classes from "./Alerts.module.css";
-import { linesOf, whereOf } from "./alerting";
+import { linesOf, whereOf } from "./alertLines";
 import { Icon } from "./Icon";
 
 const SIGNS: Record<AlertNotice["kind"], { mark: string; tone: string; word: string }> = {
@@ -23,19 +23,19 @@ const SIGNS: Record<AlertNotice["kind"], { mark: string; tone: string; word: str
   budget_exceeded: { mark: "$", tone: "alert", word: "budget exceeded" },
   status_alert: { mark: "i", tone: "active", word: "status alert" },
   eviction: { mark: "×", tone: "dead", word: "evicted" },
-  kill_switch: { mark: "■", tone: "alert", word: "kill-switch" },
+  kill_switch: { mark: "■", tone: "alert", word: "kill switch" },
   rule: { mark: "◎", tone: "alert", word: "rule" },
 };
 
 export function Alerts() {
   const [open, setOpen] = useState(false);
-  const asked = useAnswer("/v1/alerts", { limit: 50 }, { every: 3_000 });
+  const query = useApi("/v1/alerts", { limit: 50 }, { every: 3_000 });
   const [seen, setSeen] = useLocalStorage({ key: "observatory:alerts-seen", defaultValue: "" });
-  const items = asked.data?.items ?? [];
+  const items = query.data?.items ?? [];
   const fresh = items.filter((alert) => alert.at > seen).length;
   const count = fresh >= 50 ? "50+" : String(fresh);
   const toggle = () => {
-    // Seen is what was there when the tray was opened, by the gateway's clock.
+    // Seen: everything that existed when the tray was opened, by the gateway's clock.
     if (!open && items[0]) setSeen(items[0].at);
     setOpen(!open);
   };
@@ -62,12 +62,11 @@ export function Alerts() {
         </button>
       </Popover.Target>
       <Popover.Dropdown className={classes.tray} aria-label="Alerts">
-        <Shown asked={asked}>
+        <Loaded query={query}>
           {({ items }) =>
             items.length === 0 ? (
               <Empty command="observatory demo --incident loop">
-                Nothing has gone wrong. Loops, violations, budgets, status alerts and evictions will stand
-                here. To see one:
+                No alerts. Loops, violations, budgets, status alerts and evictions appear here. To see one:
               </Empty>
             ) : (
               <ul className={classes.list}>
@@ -77,7 +76,7 @@ export function Alerts() {
               </ul>
             )
           }
-        </Shown>
+        </Loaded>
       </Popover.Dropdown>
     </Popover>
   );
@@ -108,7 +107,7 @@ function Row({ alert, times, leave }: { alert: AlertNotice; times: number; leave
         <div className={classes.foot}>
           <Ago at={alert.at} />
           {times > 1 && <span>{times} times lately</span>}
-          {alert.open && <span>still so</span>}
+          {alert.open && <span>still firing</span>}
           {operates && session_id && agent_id && alert.open && (
             <Button size="compact-xs" variant="default" onClick={() => void inspect()}>
               Pause and inspect

@@ -1,4 +1,5 @@
-// Every key in force, by where it works. What is listed is what is registered: the list cannot lie.
+// Keyboard shortcuts overlay: every active key, by where it works. The list is generated from the
+// registrations.
 import { Kbd, Modal } from "@mantine/core";
 import classes from "./Help.module.css";
 import { type Group, useKeysInForce } from "./keys";
@@ -20,7 +21,7 @@ export function keyName(name: string): string {
   return NAMES[name] ?? (name.length === 1 ? name.toUpperCase() : name);
 }
 
-/** Registrations under one heading are one list; a key shadowed by a newer one is left out. */
+/** Registrations with the same heading are merged; a key shadowed by a newer one is left out. */
 export function merged(
   groups: readonly Group[],
 ): { where: string; rows: { names: string[]; says: string }[] }[] {
@@ -47,7 +48,7 @@ export function Help({ opened }: { opened: boolean }) {
     <Modal
       opened={opened}
       onClose={() => show(null)}
-      title="Keys"
+      title="Keyboard shortcuts"
       size={680}
       classNames={{ body: classes.body }}
     >

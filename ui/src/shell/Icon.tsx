@@ -1,4 +1,4 @@
-// The page's own icons: 20 units square, one stroke, no fill, the colour of the text around.
+// The page's icons: 20 units square, one stroke, no fill, in the colour of the surrounding text.
 const PATHS = {
   fleet:
     "M10 3.5v4M10 12.5v4M4 6.5l3.6 2.2M12.4 11.3l3.6 2.2M16 6.5l-3.6 2.2M7.6 11.3L4 13.5M12.5 10a2.5 2.5 0 1 1-5 0 2.5 2.5 0 0 1 5 0z",

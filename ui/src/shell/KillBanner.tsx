@@ -1,15 +1,16 @@
-// While a kill-switch is on, everybody sees it on every view: what is stopped, since when, by whom, why.
+// While a kill switch is engaged, every view shows what is stopped, since when, by whom and why.
 import { Link } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { plural } from "~/plural";
 import type { KillSwitchItem } from "~/protocol/openapi";
 import { Ago } from "~/widgets/Figures";
-import { useNames } from "~/widgets/people";
+import { useNames } from "~/widgets/users";
 import classes from "./KillBanner.module.css";
 
-/** The switches that hold something now; armed ones rule nothing yet (ruling 26). */
+/** The kill switches that hold something now; armed ones stop nothing yet (ruling 26). */
 export function useStops(): KillSwitchItem[] {
-  const asked = useAnswer("/v1/kill-switch", undefined, { every: 2_000 });
-  return (asked.data?.items ?? []).filter((one) => one.state === "engaged" || one.state === "releasing");
+  const query = useApi("/v1/kill-switch", undefined, { every: 2_000 });
+  return (query.data?.items ?? []).filter((one) => one.state === "engaged" || one.state === "releasing");
 }
 
 export function whatStops({ scope, target }: Pick<KillSwitchItem, "scope" | "target">): string {
@@ -21,20 +22,19 @@ export function KillBanner({ stops }: { stops: KillSwitchItem[] }) {
   const name = useNames();
   if (stops.length === 0) return null;
   return (
-    <section className={classes.banner} aria-label="Kill-switch">
+    <section className={classes.banner} aria-label="Kill switch">
       {stops.map((stop) => (
         <p key={stop.kill_id}>
-          {/* Without the age: an alert that counts seconds would be read out every second. */}
+          {/* Without the age: a live region that counts seconds would be read out every second. */}
           <span role="alert">
             <strong>
-              {stop.state === "releasing" ? "Kill-switch is being released:" : "Kill-switch is on:"}
+              {stop.state === "releasing" ? "Kill switch is being released:" : "Kill switch engaged:"}
             </strong>{" "}
             {whatStops(stop)}
           </span>
-          {stop.state === "releasing" ? " goes on in stages. It was stopped " : " was stopped "}
+          {stop.state === "releasing" ? " resumes in stages. It was stopped " : " was stopped "}
           <Ago at={stop.engaged_at ?? stop.created_at} /> by {name(stop.requested_by)} (“{stop.reason}”).{" "}
-          {stop.held.toLocaleString("en")} {stop.held === 1 ? "message is" : "messages are"} held, none is
-          lost.
+          {plural(stop.held, "message is", "messages are")} held, none is lost.
         </p>
       ))}
       <Link to="/god-mode" search={{ kill: stops[0]?.kill_id } as never}>

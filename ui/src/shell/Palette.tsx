@@ -1,15 +1,16 @@
-// ⌘K: type a few letters, get there or do it. A combobox over a list in groups: the arrows move, Enter runs.
+// ⌘K command palette: navigation and actions by typing. A combobox over a grouped list: arrows move, Enter
+// runs.
 import { Kbd, Loader, Modal } from "@mantine/core";
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { Icon } from "./Icon";
-import { type Mode, type Offer, useOffers } from "./offers";
 import { show, useOverlay } from "./overlays";
 import classes from "./Palette.module.css";
+import { type Mode, type PaletteItem, usePaletteItems } from "./paletteItems";
 
 const ASKS: Record<Mode, string> = {
-  all: "Go to an agent, a session, a step, or do something…",
+  all: "Go to an agent, session or step, or run a command…",
   search: "Search what agents said, agents and sessions…",
-  pause: "Which agent shall pause?",
+  pause: "Which agent to pause?",
 };
 
 export function Palette() {
@@ -25,7 +26,7 @@ export function Palette() {
       transitionProps={{ duration: 120 }}
     >
       <Modal.Overlay />
-      <Modal.Content aria-label="Go to or do">
+      <Modal.Content aria-label="Command palette">
         <Modal.Body>
           {opened && <Picking key={overlay.mode} mode={overlay.mode} text={overlay.text ?? ""} />}
         </Modal.Body>
@@ -42,10 +43,10 @@ function Picking({ mode, text }: { mode: Mode; text: string }) {
   // The dialog focuses its first field when it opens; a change of mode makes a new one.
   useEffect(() => field.current?.focus(), []);
   const id = useId();
-  const { groups, busy } = useOffers(typed, mode, true);
+  const { groups, busy } = usePaletteItems(typed, mode, true);
   const flat = groups.flatMap((group) => group.offers);
   const chosen = Math.min(at, flat.length - 1);
-  const run = (offer: Offer | undefined) => {
+  const run = (offer: PaletteItem | undefined) => {
     if (!offer) return;
     if (!offer.stays) show(null);
     offer.run();
@@ -86,7 +87,7 @@ function Picking({ mode, text }: { mode: Mode; text: string }) {
         {busy && <Loader size={14} aria-label="asking" />}
         <Kbd>Esc</Kbd>
       </div>
-      <div ref={list} id={id} role="listbox" aria-label="Offers" className={classes.list} tabIndex={-1}>
+      <div ref={list} id={id} role="listbox" aria-label="Results" className={classes.list} tabIndex={-1}>
         {groups.map(({ group, offers }) => (
           // biome-ignore lint/a11y/useSemanticElements: a group of options, not a set of fields
           <div key={group} role="group" aria-label={group}>
@@ -120,7 +121,7 @@ function Picking({ mode, text }: { mode: Mode; text: string }) {
       </div>
       {flat.length === 0 && !busy && (
         <p className={classes.none} role="status">
-          Nothing is called “{typed}”. Try part of an agent's name, a session's goal or a word an agent said.
+          No results for “{typed}”. Try part of an agent's name, a session's goal or a word from a message.
         </p>
       )}
     </>

@@ -1,13 +1,13 @@
-// The panel at the right: shows whatever the URL's `peek` names, beside any view. Esc closes, J and K go on
+// The side panel: shows whatever the URL's `peek` names, next to any view. Esc closes it, J and K step
 // through the view's list, the link can be copied. Each kind of peek is a chunk of its own.
 import { ActionIcon, CopyButton, Tooltip } from "@mantine/core";
 import { type ComponentType, lazy, Suspense, useEffect, useRef } from "react";
-import { Guarded } from "~/widgets/Guarded";
+import { ErrorBoundary } from "~/widgets/ErrorBoundary";
 import { Loading } from "~/widgets/Panel";
 import { Icon } from "./Icon";
 import { useKeys } from "./keys";
 import classes from "./PeekPanel.module.css";
-import { neighbour, type PeekKind, useListed, usePeek } from "./peeking";
+import { neighbour, type PeekKind, useListed, usePeek } from "./peek";
 
 type Peek = ComponentType<{ id: string }>;
 const found = import.meta.glob<Record<string, Peek>>("../peeks/*Peek.tsx");
@@ -45,10 +45,10 @@ export function PeekPanel() {
           k: { says: "Previous in the list", run: () => go(-1) },
         }
       : {},
-    "Panel at the right",
+    "Side panel",
     true,
   );
-  // Focus comes back to where it was when the panel took it; the panel itself takes none by opening.
+  // On closing, focus returns to where it was before the panel took it; opening does not take focus.
   useEffect(() => {
     if (!shown) return;
     came.current = document.activeElement;
@@ -81,9 +81,9 @@ export function PeekPanel() {
         <Step icon="close" label="Close (Esc)" run={close} />
       </header>
       <div className={classes.body}>
-        <Guarded of={`This ${NAMES[peek.kind]}`} about={text ?? ""} loaded>
+        <ErrorBoundary of={`This ${NAMES[peek.kind]}`} about={text ?? ""} loaded>
           <Suspense fallback={<Loading rows={6} />}>{Shown && <Shown key={peek.id} id={peek.id} />}</Suspense>
-        </Guarded>
+        </ErrorBoundary>
       </div>
     </aside>
   );

@@ -1,7 +1,7 @@
-// Keep the present address under a name. Sharing is an operator's matter; the gateway holds to it too.
+// Saves the present address under a name. Sharing requires the operator role; the gateway enforces it too.
 import { Button, Checkbox, Modal, TextInput } from "@mantine/core";
 import { type FormEvent, useEffect, useRef, useState } from "react";
-import { useMay } from "~/widgets/people";
+import { useMay } from "~/widgets/users";
 import { show } from "./overlays";
 import { saveView, useHere } from "./saved";
 
@@ -20,7 +20,7 @@ function Naming() {
   const [shared, setShared] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   const field = useRef<HTMLInputElement>(null);
-  // At once, not after the dialog has slid in: whoever asked for it is typing already.
+  // At once, not after the dialog has slid in: the user is already typing.
   useEffect(() => field.current?.focus(), []);
   const save = async (event: FormEvent) => {
     event.preventDefault();
@@ -33,7 +33,7 @@ function Naming() {
       <TextInput
         ref={field}
         label="Name"
-        description={`Keeps the whole state: ${here}`}
+        description={`Saves the whole state: ${here}`}
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         error={problem}
@@ -43,7 +43,7 @@ function Naming() {
       {shares && (
         <Checkbox
           mt={12}
-          label="Shared with everybody in this tenant"
+          label="Shared with everyone in this tenant"
           checked={shared}
           onChange={(event) => setShared(event.currentTarget.checked)}
         />

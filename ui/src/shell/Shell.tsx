@@ -1,13 +1,13 @@
-// The frame around every view (ui.md): rail, top bar, the view, the panel at the right. It owns Esc and the
-// keys 1–6, and shows the sign-in page instead of everything while nobody is signed in.
+// The frame around every view (ui.md): rail, top bar, the view, the side panel. It owns Esc and the keys 1–6,
+// and shows the sign-in page while the user is signed out.
 import { Outlet, useLocation, useRouter } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { Problem } from "~/api/client";
-import { askAgain, questions } from "~/api/questions";
+import { questions, refetch } from "~/api/queries";
 import { useConnection } from "~/live/useLive";
 import { belongTo } from "~/widgets/drafts";
-import { Guarded } from "~/widgets/Guarded";
-import { useMe } from "~/widgets/people";
+import { ErrorBoundary } from "~/widgets/ErrorBoundary";
+import { useMe } from "~/widgets/users";
 import { Help } from "./Help";
 import { KillBanner, useStops } from "./KillBanner";
 import { show, useOverlay } from "./overlays";
@@ -25,24 +25,30 @@ import { VIEWS } from "./views";
 
 const WHO = "/v1/whoami";
 
-/** Whoever is refused anywhere may be signed out: ask who one is, and let the answer decide. */
+/**
+ * A 401 from any request may mean that the user is signed out: refetch the identity and let its response
+ * decide.
+ */
 function useSignOutNoticed(): void {
   const connection = useConnection();
   useEffect(() => {
-    if (connection === "refused") askAgain(WHO);
+    if (connection === "refused") refetch(WHO);
   }, [connection]);
   useEffect(
     () =>
       questions.getQueryCache().subscribe(({ type, query }) => {
         const { error } = query.state;
         if (type !== "updated" || query.queryKey[0] === WHO || query.state.status !== "error") return;
-        if (error instanceof Problem && error.code === 401) askAgain(WHO);
+        if (error instanceof Problem && error.code === 401) refetch(WHO);
       }),
     [],
   );
 }
 
-/** Every view's code is fetched once the first one stands: keys 1–6 must work with the gateway away. */
+/**
+ * Every view's code is prefetched once the first one is shown: keys 1–6 must work while the gateway is
+ * unreachable.
+ */
 function useViewsAtHand(): void {
   const router = useRouter();
   useEffect(() => {
@@ -60,19 +66,19 @@ export function Shell() {
   const away = me.data === undefined && me.error?.code === 0;
   useEffect(() => {
     if (!away) return;
-    const again = setInterval(() => askAgain(WHO), 2_000);
+    const again = setInterval(() => refetch(WHO), 2_000);
     return () => clearInterval(again);
   }, [away]);
   const code = me.error?.code;
   if (code === 401 || code === 403) return <SignIn />;
   if (me.data) {
     const who = `${me.data.tenant_id} ${me.data.user_id ?? me.data.role}`;
-    // Before anything of the page is drawn for them.
+    // Before anything of the page is drawn for this user.
     belongTo(who);
     return <Frame key={who} />;
   }
   if (me.error) return <Away detail={me.error.message} />;
-  return <output className={classes.wait}>Asking the gateway…</output>;
+  return <output className={classes.wait}>Connecting to the gateway…</output>;
 }
 
 function Frame() {
@@ -90,36 +96,36 @@ function Frame() {
   if (overlay?.kind === "enter") return <SignIn tenant={overlay.tenant} leave={() => show(null)} />;
   return (
     <div className={classes.frame} data-hazard={stops.length > 0 || undefined}>
-      {/* A button, not an anchor: the address is the page's state, a place in the page is none. */}
+      {/* A button, not an anchor: the address is the page's state, and a position in the page is not. */}
       <button type="button" className={classes.skip} onClick={() => document.getElementById("view")?.focus()}>
         Skip to the view
       </button>
-      <Guarded of="The kill-switch banner">
+      <ErrorBoundary of="The kill switch banner">
         <KillBanner stops={stops} />
-      </Guarded>
-      <Guarded of="The list of views">
+      </ErrorBoundary>
+      <ErrorBoundary of="The list of views">
         <Rail />
-      </Guarded>
-      <Guarded of="The top bar">
+      </ErrorBoundary>
+      <ErrorBoundary of="The top bar">
         <TopBar />
-      </Guarded>
+      </ErrorBoundary>
       <main id="view" className={classes.view} tabIndex={-1}>
-        <Guarded of="This view" about={path} loaded>
+        <ErrorBoundary of="This view" about={path} loaded>
           <Outlet />
-        </Guarded>
+        </ErrorBoundary>
       </main>
-      <Guarded of="The panel">
+      <ErrorBoundary of="The panel">
         <PeekPanel />
-      </Guarded>
-      <Guarded of="The tour">
+      </ErrorBoundary>
+      <ErrorBoundary of="The tour">
         <Tour />
-      </Guarded>
-      <Guarded of="Notices">
+      </ErrorBoundary>
+      <ErrorBoundary of="Notices">
         <Toasts />
-      </Guarded>
-      <Guarded of="The palette">
+      </ErrorBoundary>
+      <ErrorBoundary of="The palette">
         <Palette />
-      </Guarded>
+      </ErrorBoundary>
       <Help opened={overlay?.kind === "help"} />
       <SaveView opened={overlay?.kind === "save"} />
     </div>

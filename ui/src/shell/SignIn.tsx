@@ -1,9 +1,9 @@
-// Nobody is signed in: say how to. A key is exchanged for a one-time link at once and never kept; the link's
-// cookie is the browser's. One stays on the address one wanted to see.
+// The sign-in page. A key is exchanged for a one-time link at once and never stored; the link sets the
+// browser's cookie. The user stays on the requested address.
 import { Button, PasswordInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { Problem } from "~/api/client";
-import { questions } from "~/api/questions";
+import { questions } from "~/api/queries";
 import { live } from "~/live/connection";
 import classes from "./SignIn.module.css";
 import { useUnfinished } from "./unfinished";
@@ -18,12 +18,20 @@ async function signIn(key: string): Promise<void> {
   }).catch(() => {
     throw unreachable;
   });
-  const told = (await asked.json().catch(() => ({}))) as { url?: string; detail?: string; reason?: string };
-  if (asked.status === 401) throw new Problem(401, "unauthorized", "No key of this gateway is like that.");
-  if (!asked.ok || !told.url)
-    throw new Problem(asked.status, told.reason ?? "failed", told.detail ?? "The gateway gave no link.");
-  // The link may name the gateway by another name than this page does: only its token counts.
-  const token = new URL(told.url).searchParams.get("token") ?? "";
+  const loginAnswer = (await asked.json().catch(() => ({}))) as {
+    url?: string;
+    detail?: string;
+    reason?: string;
+  };
+  if (asked.status === 401) throw new Problem(401, "unauthorized", "Unknown key.");
+  if (!asked.ok || !loginAnswer.url)
+    throw new Problem(
+      asked.status,
+      loginAnswer.reason ?? "failed",
+      loginAnswer.detail ?? "The gateway returned no login link.",
+    );
+  // The link may use another host name than this page: only its token counts.
+  const token = new URL(loginAnswer.url).searchParams.get("token") ?? "";
   const followed = await fetch(`/login?token=${encodeURIComponent(token)}`, {
     method: "POST",
     credentials: "same-origin",
@@ -61,9 +69,9 @@ export function SignIn({ tenant, leave }: { tenant?: string; leave?: () => void 
         <h1>Hypervisor Observatory</h1>
         <p>
           {tenant
-            ? `To enter ${tenant}, sign in with a key or link of that tenant. You leave the present one.`
+            ? `To enter ${tenant}, sign in with a key or link of that tenant. You will leave the current one.`
             : isUsed
-              ? "This login link was used or is too old. Sign in with a key, or get a fresh link."
+              ? "This login link was already used or has expired. Sign in with a key, or get a new link."
               : "You are not signed in, or your sign-in has ended."}
         </p>
         {left && (
@@ -74,7 +82,7 @@ export function SignIn({ tenant, leave }: { tenant?: string; leave?: () => void 
         <form onSubmit={submit}>
           <PasswordInput
             label="Key"
-            description="An operator's, approver's, auditor's, viewer's or admin's; it is not kept."
+            description="An operator, approver, auditor, viewer or admin key; it is not stored."
             placeholder="obs_…"
             autoComplete="off"
             value={key}
@@ -93,7 +101,7 @@ export function SignIn({ tenant, leave }: { tenant?: string; leave?: () => void 
           )}
         </form>
         <p className={classes.or}>
-          or, on the gateway's machine, get a link that signs you in once, as operator or as admin:
+          or, on the gateway's machine, create a one-time login link, as operator or as admin:
           <code>observatory login</code>
           <code>observatory login --user admin</code>
         </p>
@@ -105,14 +113,14 @@ export function SignIn({ tenant, leave }: { tenant?: string; leave?: () => void 
   );
 }
 
-/** The gateway did not answer when the page began: it may be starting. */
+/** The gateway did not respond when the page was loaded: it may be starting. */
 export function Away({ detail }: { detail: string }) {
   return (
     <main className={classes.page}>
       <div className={classes.card} role="alert">
-        <h1>No gateway</h1>
+        <h1>Gateway unreachable</h1>
         <p>{detail}</p>
-        <p>This page asks again every two seconds. Nothing is lost: agents keep what they could not send.</p>
+        <p>This page retries every two seconds. Nothing is lost: agents keep what they could not send.</p>
         <p className={classes.or}>
           If it is not running:
           <code>observatory serve</code>

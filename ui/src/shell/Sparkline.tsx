@@ -1,4 +1,4 @@
-// A line of a few figures, as large as a word; its meaning is said in words beside it.
+// A line of a few figures in the size of a word; the text next to it gives its meaning.
 export function Sparkline({
   values,
   width = 64,

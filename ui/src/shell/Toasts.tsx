@@ -1,6 +1,7 @@
-// What was just done, at the lower edge, with its undo. Told to screen readers; a hovered one waits.
+// Toasts at the lower edge: the result of the last commands, with undo. Announced to screen readers; a
+// hovered one does not expire.
 import { ActionIcon, Button } from "@mantine/core";
-import { hold, letGo, type Toast, unsay, useToasts } from "~/acts/toasts";
+import { dismissToast, pauseTimer, resumeTimer, type Toast, useToasts } from "~/commands/toasts";
 import { Icon } from "./Icon";
 import { useKeys } from "./keys";
 import classes from "./Toasts.module.css";
@@ -8,7 +9,7 @@ import classes from "./Toasts.module.css";
 const SIGNS = { good: "✓", alert: "!", plain: "i" } as const;
 
 function undo(toast: Toast): void {
-  unsay(toast.id);
+  dismissToast(toast.id);
   void toast.undo?.();
 }
 
@@ -16,12 +17,12 @@ export function Toasts() {
   const toasts = useToasts();
   const latest = toasts.findLast((toast) => toast.undo);
   useKeys(
-    latest ? { u: { says: "Undo what was just done", run: () => undo(latest) } } : {},
+    latest ? { u: { says: "Undo the last command", run: () => undo(latest) } } : {},
     "Everywhere",
     true,
   );
   return (
-    <section className={classes.toasts} aria-label="What just happened">
+    <section className={classes.toasts} aria-label="Notifications">
       <div role="status" aria-live="polite" className={classes.list}>
         {toasts.map((toast) => (
           // biome-ignore lint/a11y/noStaticElementInteractions: hovering only stops the clock
@@ -29,10 +30,10 @@ export function Toasts() {
             key={toast.id}
             className={classes.toast}
             data-tone={toast.tone}
-            onMouseEnter={() => hold(toast.id)}
-            onMouseLeave={() => letGo(toast.id)}
-            onFocus={() => hold(toast.id)}
-            onBlur={() => letGo(toast.id)}
+            onMouseEnter={() => pauseTimer(toast.id)}
+            onMouseLeave={() => resumeTimer(toast.id)}
+            onFocus={() => pauseTimer(toast.id)}
+            onBlur={() => resumeTimer(toast.id)}
           >
             <span className={classes.sign} aria-hidden>
               {SIGNS[toast.tone]}
@@ -51,7 +52,7 @@ export function Toasts() {
               color="gray"
               size={24}
               aria-label="Close"
-              onClick={() => unsay(toast.id)}
+              onClick={() => dismissToast(toast.id)}
             >
               <Icon name="close" size={14} />
             </ActionIcon>

@@ -1,18 +1,17 @@
-// The bar above every view: whose mesh, search, how much is going on, what needs you, what went wrong, how
-// the page is connected, who you are.
+// The bar above every view: tenant, search, throughput, inbox, alerts, connection, theme, user.
 import { ActionIcon, Kbd, Menu, Tooltip, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { useRecords } from "~/live/useLive";
 import type { ViewItem, WaitingCounts, Whoami } from "~/protocol/openapi";
-import { useMe } from "~/widgets/people";
-import { rate } from "~/widgets/words";
+import { rate } from "~/widgets/format";
+import { useMe } from "~/widgets/users";
 import { Alerts } from "./Alerts";
+import { ConnectionStatus } from "./ConnectionStatus";
 import { keyName } from "./Help";
 import { Icon } from "./Icon";
 import { show } from "./overlays";
 import { Sparkline } from "./Sparkline";
-import { Standing } from "./Standing";
 import { removeView, useOpenView, useViewList } from "./saved";
 import { signOut } from "./signOut";
 import classes from "./TopBar.module.css";
@@ -30,7 +29,7 @@ export function TopBar() {
         aria-keyshortcuts="Control+K Meta+K"
       >
         <Icon name="search" size={15} />
-        <span className={classes.ask}>Search or act…</span>
+        <span className={classes.ask}>Search or run a command…</span>
         <Kbd size="xs" aria-hidden>
           {keyName("mod+k")}
         </Kbd>
@@ -39,7 +38,7 @@ export function TopBar() {
       <Ticker />
       <NeedYou />
       <Alerts />
-      <Standing />
+      <ConnectionStatus />
       <span className={classes.tools}>
         <Saved />
         <Theme />
@@ -51,7 +50,7 @@ export function TopBar() {
 
 function Tenant({ me }: { me: Whoami }) {
   const name = me.tenant_name || me.tenant_id;
-  const tenants = useAnswer("/v1/tenants");
+  const tenants = useApi("/v1/tenants");
   const others = (tenants.data?.items ?? []).filter((one) => !one.current && one.disabled_at === null);
   if (others.length === 0)
     return (
@@ -74,7 +73,7 @@ function Tenant({ me }: { me: Whoami }) {
             onClick={() => show({ kind: "enter", tenant: one.display_name || one.tenant_id })}
           >
             {one.display_name || one.tenant_id}
-            {!one.may_enter && <span className={classes.faint}> · with a key of its own</span>}
+            {!one.may_enter && <span className={classes.faint}> · requires its own key</span>}
           </Menu.Item>
         ))}
       </Menu.Dropdown>
@@ -82,17 +81,17 @@ function Tenant({ me }: { me: Whoami }) {
   );
 }
 
-interface Now {
+interface ThroughputNow {
   rate_per_s: number;
 }
 
 function Ticker() {
-  const asked = useAnswer("/v1/fleet/throughput", { window: "60s" }, { every: 5_000 });
-  const [now] = useRecords<Now>("fleet", "throughput").items;
-  const perSecond = now?.rate_per_s ?? asked.data?.rate_per_s;
+  const query = useApi("/v1/fleet/throughput", { window: "60s" }, { every: 5_000 });
+  const [now] = useRecords<ThroughputNow>("fleet", "throughput").items;
+  const perSecond = now?.rate_per_s ?? query.data?.rate_per_s;
   if (perSecond === undefined) return null;
-  // The running second is not over: it would always look like a fall.
-  const values = (asked.data?.points ?? []).slice(0, -1).map((point) => point.messages);
+  // The running second is incomplete: it would always look like a drop.
+  const values = (query.data?.points ?? []).slice(0, -1).map((point) => point.messages);
   return (
     <Link
       to="/fleet"
@@ -106,13 +105,13 @@ function Ticker() {
   );
 }
 
-/** Counted live; where the topic has not come yet, asked. Steps to look at have passed: they wait quietly. */
+/** Counted live; fetched until the topic arrives. Steps to review are past: they are shown quietly. */
 function NeedYou() {
   const { items, ready } = useRecords<WaitingCounts>("waiting", "counts");
-  const asked = useAnswer("/v1/waiting", { limit: 1 }, { enabled: !ready, every: 5_000 });
-  const counts = items[0] ?? asked.data?.counts;
+  const query = useApi("/v1/waiting", { limit: 1 }, { enabled: !ready, every: 5_000 });
+  const counts = items[0] ?? query.data?.counts;
   const asking = (counts?.gates ?? 0) + (counts?.decisions ?? 0);
-  const looks = `${counts?.reviews ?? 0}${counts?.reviews_more ? "+" : ""} to look at`;
+  const looks = `${counts?.reviews ?? 0}${counts?.reviews_more ? "+" : ""} to review`;
   const needs = `${asking || "Nothing"} ${asking > 1 ? "need" : "needs"} you`;
   return (
     <Link
@@ -120,7 +119,7 @@ function NeedYou() {
       className={classes.need}
       data-some={asking > 0 || undefined}
       aria-label={`${needs}, ${looks}, open the inbox`}
-      title={`${needs}: gates and questions wait for an answer. ${looks}: steps their agents were not sure of.`}
+      title={`${needs}: gates and questions waiting for an answer. ${looks}: steps with low confidence.`}
     >
       <Icon name="inbox" size={16} />
       <span aria-hidden>

@@ -1,20 +1,20 @@
-// The tour as a small card beside the work, never over it: five steps, each with a real thing to look at.
-// It begins by itself only on a first visit to the demo's mesh, and never again once it was closed.
+// The guided tour, a small card at the edge of the page: five steps, each with a real example. It starts by
+// itself only on a first visit to the demo's mesh, and never again once it was closed.
 import { ActionIcon, Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { Icon } from "./Icon";
 import classes from "./Tour.module.css";
 import { endTour, goTour, STEPS, startTour, tourSeen, useTour } from "./tour";
 
-/** The demo's mesh has a director that stages its incidents; no other has. */
+/** Only the demo's mesh has a director that stages incidents. */
 const DIRECTOR = "director";
 
 function useFirstVisit(): void {
   const fresh = !tourSeen();
-  const agents = useAnswer("/v1/agents", undefined, { enabled: fresh });
+  const agents = useApi("/v1/agents", undefined, { enabled: fresh });
   const demo = agents.data?.items.some((agent) => agent.agent_id === DIRECTOR) ?? false;
   useEffect(() => {
     // On a phone the card would cover half of what it points at; there it is started by hand.
@@ -53,7 +53,7 @@ function Card({ at }: { at: number }) {
       <h2>{step.title}</h2>
       <p>{step.why}</p>
       <div className={classes.target} aria-live="polite">
-        {found.data?.text ?? (found.error ? "The gateway did not answer; the next step may." : "Looking…")}
+        {found.data?.text ?? (found.error ? "The gateway did not answer; try the next step." : "Looking…")}
         {found.data?.command && (
           <>
             {" "}

@@ -1,4 +1,4 @@
-// What a person types and what they mean by it.
+// Fuzzy matching.
 import { describe, expect, it } from "vitest";
 import { fuzzy, ranked } from "./fuzzy";
 
@@ -25,14 +25,14 @@ describe("fuzzy", () => {
     expect(best(typed)).toBe(meant);
   });
 
-  it("finds nothing in letters that are only strewn about", () => {
+  it("does not match scattered letters", () => {
     expect(
       fuzzy("fiscal year", "Flash note: Solden Biotech filings-alpha-2 checker-beta-1 writer-1"),
     ).toBeNull();
     expect(fuzzy("sch", "researcher-beta-3")).toBeNull();
   });
 
-  it("finds nothing where the letters are not in that order", () => {
+  it("does not match letters in another order", () => {
     expect(fuzzy("3b", "researcher-beta-3")).toBeNull();
     expect(ranked("zzz", AGENTS, (name) => name, 3)).toEqual([]);
   });

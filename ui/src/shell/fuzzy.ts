@@ -1,6 +1,6 @@
-// How well a few typed letters name a thing: they stand in it as typed, or they are beginnings of its words in
-// order (`rb3` is researcher-beta-3). Letters strewn anywhere are no match: in long texts everything would be.
-// Pure; null is no match.
+// Fuzzy match score of a few typed letters: they appear as typed, or are beginnings of its words in order
+// (`rb3` is researcher-beta-3). Scattered letters do not match: in long texts everything would. Pure; null is
+// no match.
 
 export interface Match {
   score: number;
@@ -50,7 +50,7 @@ function best(text: string, letter: string, from: number, before: number | undef
   return -1;
 }
 
-/** The best of a list, best first; with nothing typed the list's own order. */
+/** The best matches of a list, best first; with nothing typed, the list's own order. */
 export function ranked<T>(typed: string, items: readonly T[], name: (item: T) => string, most: number): T[] {
   if (typed.trim() === "") return items.slice(0, most);
   const found: { item: T; score: number }[] = [];

@@ -1,34 +1,34 @@
-// Which registration of a key is in force, and what the help says of it.
+// Which registration of a key is active, and what the help lists for it.
 import { describe, expect, it } from "vitest";
+import { saidOf } from "./ConnectionStatus";
 import { merged } from "./Help";
-import { type KeyMap, Keys, mayRepeat, nameOf } from "./keys";
-import { neighbour, parsePeek } from "./peeking";
-import { saidOf } from "./Standing";
+import { isRepeatable, type KeyMap, Keys, nameOf } from "./keys";
+import { neighbour, parsePeek } from "./peek";
 import { pageOf } from "./saved";
 import { outOf } from "./useFrameKeys";
 
-const map = (said: string[], ...names: string[]): KeyMap =>
-  Object.fromEntries(names.map((name) => [name, { says: `${name} here`, run: () => said.push(name) }]));
+const map = (calls: string[], ...names: string[]): KeyMap =>
+  Object.fromEntries(names.map((name) => [name, { says: `${name} here`, run: () => calls.push(name) }]));
 
 describe("Keys", () => {
   it("lets a view's key win over the shell's, the newest over the older, and gives them back", () => {
     const keys = new Keys();
-    const said: string[] = [];
-    const tell = (word: string): KeyMap => ({ j: { says: word, run: () => said.push(word) } });
-    const leaveView = keys.add({ where: "View", base: false, keys: tell("view") });
-    keys.add({ where: "Panel", base: true, keys: tell("panel") });
+    const calls: string[] = [];
+    const keyMap = (word: string): KeyMap => ({ j: { says: word, run: () => calls.push(word) } });
+    const leaveView = keys.add({ where: "View", base: false, keys: keyMap("view") });
+    keys.add({ where: "Panel", base: true, keys: keyMap("panel") });
     keys.find("j")?.run();
-    const leaveCard = keys.add({ where: "Card", base: false, keys: tell("card") });
+    const leaveCard = keys.add({ where: "Card", base: false, keys: keyMap("card") });
     keys.find("j")?.run();
     leaveCard();
     keys.find("j")?.run();
     leaveView();
     keys.find("j")?.run();
-    expect(said).toEqual(["view", "card", "view", "panel"]);
+    expect(calls).toEqual(["view", "card", "view", "panel"]);
     expect(keys.find("q")).toBeUndefined();
   });
 
-  it("tells its watchers of every change", () => {
+  it("notifies its watchers of every change", () => {
     const keys = new Keys();
     let changes = 0;
     keys.watch(() => {
@@ -128,9 +128,9 @@ describe("a saved view", () => {
 
 describe("a key held down", () => {
   it.each(["j", "k", "[", "]", "ArrowDown", "ArrowLeft"])("moves on by %s", (name) => {
-    expect(mayRepeat(name)).toBe(true);
+    expect(isRepeatable(name)).toBe(true);
   });
   it.each(["a", "r", "u", "p", "Enter", "Space", "Escape", "mod+enter", "1"])("acts once by %s", (name) => {
-    expect(mayRepeat(name)).toBe(false);
+    expect(isRepeatable(name)).toBe(false);
   });
 });

@@ -1,6 +1,6 @@
-// Every key of the page in one place: one listener, the newest registration of a key wins, the shell's own
-// (`base`) come last. Nothing runs while one types or while a dialog is open, so a letter never acts by
-// accident. What is in force is what the help overlay lists: a key that is not listed does not exist.
+// Every keyboard shortcut of the page: one listener, the newest registration of a key wins, the shell's own
+// (`base`) come last. Nothing runs while typing or while a dialog is open, so a letter never acts by
+// accident. The help overlay lists exactly the active registrations.
 import { useEffect, useRef, useSyncExternalStore } from "react";
 
 export interface Key {
@@ -14,7 +14,7 @@ export interface Group {
   keys: KeyMap;
 }
 
-/** Registrations in order of arrival; kept apart from the page so that it can be tested without one. */
+/** Registrations in order of arrival; separate from the page so that it can be tested without one. */
 export class Keys {
   private groups: Group[] = [];
   private shown: readonly Group[] = [];
@@ -49,7 +49,7 @@ export class Keys {
   };
 
   private changed(): void {
-    // The view's keys first: they are what one looks for.
+    // The view's keys first: they are what users look for.
     this.shown = [...this.groups].sort((a, b) => Number(a.base) - Number(b.base));
     for (const listener of this.listeners) listener();
   }
@@ -62,22 +62,22 @@ interface Pressed {
   altKey: boolean;
 }
 
-/** `j`, `?`, `Escape`, `Space`, `mod+k`; letters count the same in both cases unless the upper one is named. */
+/** `j`, `?`, `Escape`, `Space`, `mod+k`; letters match in both cases unless the upper one is registered. */
 export function nameOf(pressed: Pressed): string {
   const key = pressed.key === " " ? "Space" : pressed.key;
   if (pressed.altKey) return `alt+${key.toLowerCase()}`;
   return pressed.ctrlKey || pressed.metaKey ? `mod+${key.toLowerCase()}` : key;
 }
 
-/** A key held down moves on; it never acts again, confirms itself or takes one more thing back. */
-export function mayRepeat(name: string): boolean {
+/** A key held down repeats movement; it never repeats an action, a confirmation or an undo. */
+export function isRepeatable(name: string): boolean {
   return /^(Arrow\w+|[jk[\]])$/i.test(name);
 }
 
 export const keys = new Keys();
 
 const FIELDS = "input, textarea, select, [contenteditable=''], [contenteditable=true], [role=combobox]";
-/** These deal with Enter, Space and Escape themselves. */
+/** These handle Enter, Space and Escape themselves. */
 const OWN = "[role=menu], [role=listbox], [aria-haspopup][aria-expanded=true]";
 
 function typing(target: EventTarget | null): boolean {
@@ -91,7 +91,7 @@ function modal(): boolean {
   return document.querySelector('[role="dialog"][aria-modal="true"]') !== null;
 }
 
-/** Menus, trays and lists that float close by Esc themselves. */
+/** Menus, trays and floating lists close on Esc themselves. */
 function floating(): boolean {
   const open = document.querySelectorAll(
     ".mantine-Popover-dropdown, .mantine-Menu-dropdown, .mantine-Combobox-dropdown",
@@ -101,12 +101,12 @@ function floating(): boolean {
 
 function start(): void {
   let hushed = false;
-  // Noted before anything else hears the key: the Esc that closes a dialog must not close what is behind it.
+  // Captured before other handlers: the Esc that closes a dialog must not close what is behind it.
   window.addEventListener(
     "keydown",
     (event) => {
       hushed = modal() || (event.key === "Escape" && floating());
-      // The browser presses a focused button again and again while Enter is held.
+      // The browser repeats the click of a focused button while Enter is held.
       if (event.repeat && event.key === "Enter" && event.target instanceof HTMLButtonElement)
         event.preventDefault();
     },
@@ -133,17 +133,17 @@ function start(): void {
     const found = keys.find(name) ?? (name.length === 1 ? keys.find(name.toLowerCase()) : undefined);
     if (!found) return;
     event.preventDefault();
-    if (!event.repeat || mayRepeat(name)) found.run();
+    if (!event.repeat || isRepeatable(name)) found.run();
   });
 }
 
 if (typeof window !== "undefined") start();
 
-/** Keys in force while the component is on the page. `where` heads them in the help overlay. */
+/** Registers keys while the component is mounted. `where` is their heading in the help overlay. */
 export function useKeys(map: KeyMap, where = "This view", base = false): void {
   const latest = useRef(map);
   latest.current = map;
-  // Registered anew only when names or words change; what they run is always the latest.
+  // Re-registered only when names or texts change; what they run is always the latest.
   const signature = JSON.stringify(Object.entries(map).map(([name, { says }]) => [name, says]));
   useEffect(() => {
     const names = JSON.parse(signature) as [string, string][];

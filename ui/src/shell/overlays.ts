@@ -1,5 +1,5 @@
 // Which overlay is open: palette (and its modes), help, saving a view, the tour, signing in elsewhere. One at
-// a time, and none is part of the URL: they pass.
+// a time, and none is part of the URL.
 import { useSyncExternalStore } from "react";
 
 export type Overlay =

@@ -1,20 +1,20 @@
-// Saved views: an address with a name, one's own or shared. The gateway keeps a text; one that begins with `/`
-// is a page of the windows, any other is a question to search.
+// Saved views: an address with a name, private or shared. The gateway stores a text; one that begins with `/`
+// is a page of this UI, any other is a search query.
 import { useLocation, useNavigate } from "@tanstack/react-router";
-import { say } from "~/acts/toasts";
 import { type Problem, send } from "~/api/client";
-import { askAgain, useAnswer } from "~/api/questions";
+import { refetch, useApi } from "~/api/queries";
+import { showToast } from "~/commands/toasts";
 import type { ViewItem } from "~/protocol/openapi";
-import type { Offer } from "./offers";
 import { show } from "./overlays";
+import type { PaletteItem } from "./paletteItems";
 
-/** The address as it is kept: without `peek`'s neighbours lost, and never a foreign host. */
+/** The address as it is stored, and never on a foreign host. */
 export function pageOf(query: string): string | null {
   return query.startsWith("/") && !query.startsWith("//") ? query : null;
 }
 
 export function useViewList(enabled = true) {
-  return useAnswer("/v1/views", undefined, { enabled });
+  return useApi("/v1/views", undefined, { enabled });
 }
 
 export function useOpenView(): (view: ViewItem) => void {
@@ -26,7 +26,7 @@ export function useOpenView(): (view: ViewItem) => void {
   };
 }
 
-export function useSavedViews(enabled: boolean): Offer[] {
+export function useSavedViews(enabled: boolean): PaletteItem[] {
   const list = useViewList(enabled);
   const open = useOpenView();
   return (list.data?.items ?? []).map((view) => ({
@@ -38,12 +38,12 @@ export function useSavedViews(enabled: boolean): Offer[] {
   }));
 }
 
-/** Whether it was kept; a refusal is the gateway's sentence. */
+/** Whether it was saved; a refusal shows the gateway's sentence. */
 export async function saveView(name: string, query: string, shared: boolean): Promise<string | null> {
   try {
     await send("POST /v1/views", { body: { name, query, shared } });
-    say({ tone: "good", text: `“${name}” is kept among your saved views.` });
-    askAgain("/v1/views");
+    showToast({ tone: "good", text: `View “${name}” saved.` });
+    refetch("/v1/views");
     return null;
   } catch (error) {
     return (error as Problem).message;
@@ -53,15 +53,15 @@ export async function saveView(name: string, query: string, shared: boolean): Pr
 export async function removeView(view: ViewItem): Promise<void> {
   try {
     await send("DELETE /v1/views/{view_id}", { params: { view_id: view.view_id } });
-    say({
+    showToast({
       tone: "good",
       text: `“${view.name}” is removed.`,
       undo: () => saveView(view.name, view.query, view.shared),
     });
   } catch (error) {
-    say({ tone: "alert", text: `“${view.name}” was not removed: ${(error as Error).message}` });
+    showToast({ tone: "alert", text: `“${view.name}” was not removed: ${(error as Error).message}` });
   }
-  askAgain("/v1/views");
+  refetch("/v1/views");
 }
 
 export function useHere(): string {

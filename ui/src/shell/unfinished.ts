@@ -1,14 +1,14 @@
-// What stood half done when the sign-in ended, in one sentence: the sign-in page says it, because whoever was in
-// the middle of something grave must know at once whether it happened. In the page's memory only.
+// What was left half done when the sign-in ended, in one sentence: the sign-in page shows it, because a user
+// who was engaging a kill switch must know at once whether it happened. In the page's memory only.
 import { useSyncExternalStore } from "react";
 import { forgetWithDrafts } from "~/widgets/drafts";
 
-let said: string | null = null;
+let unfinishedText: string | null = null;
 const listeners = new Set<() => void>();
 
 export function setUnfinished(sentence: string | null): void {
-  if (sentence === said) return;
-  said = sentence;
+  if (sentence === unfinishedText) return;
+  unfinishedText = sentence;
   for (const listener of listeners) listener();
 }
 
@@ -20,6 +20,6 @@ export function useUnfinished(): string | null {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    () => said,
+    () => unfinishedText,
   );
 }

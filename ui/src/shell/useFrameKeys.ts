@@ -1,12 +1,12 @@
-// Keys of the frame: 1–6 go to the views, Esc closes the panel, then leaves the drill-down, then returns to
-// Fleet Command (ruling 40).
+// Global keys: 1–6 open the views; Esc closes the panel, then leaves the drill-down, then returns to Fleet
+// Command (ruling 40).
 import { useLocation, useNavigate } from "@tanstack/react-router";
 import { type KeyMap, useKeys } from "./keys";
 import { show } from "./overlays";
-import { usePeek } from "./peeking";
+import { usePeek } from "./peek";
 import { VIEWS } from "./views";
 
-/** Where Esc leads from a path when no panel is open; null where it leads nowhere. */
+/** Where Esc leads from a path when no panel is open; null if nowhere. */
 export function outOf(path: string): "/fleet" | "/sessions" | "/registry" | "/forensics" | null {
   if (path.startsWith("/registry/")) return "/registry";
   if (path.startsWith("/forensics/")) return "/forensics";
@@ -32,9 +32,9 @@ export function useFrameKeys(): void {
       else if (out) void navigate({ to: out });
     },
   };
-  map["mod+k"] = { says: "Search or act", run: () => show({ kind: "palette", mode: "all" }) };
-  map["/"] = { says: "Search what was said", run: () => show({ kind: "palette", mode: "search" }) };
+  map["mod+k"] = { says: "Search or run a command", run: () => show({ kind: "palette", mode: "all" }) };
+  map["/"] = { says: "Search messages", run: () => show({ kind: "palette", mode: "search" }) };
   map[","] = { says: "Settings", run: () => void navigate({ to: "/settings" }) };
-  map["?"] = { says: "This list of keys", run: () => show({ kind: "help" }) };
+  map["?"] = { says: "Keyboard shortcuts", run: () => show({ kind: "help" }) };
   useKeys(map, "Everywhere", true);
 }

@@ -1,4 +1,4 @@
-// The six views in their order (brief §5): number, name, address. The rail, the keys and the palette read this.
+// The six views in their order (brief §5): number, name, address. Used by the rail, the keys and the palette.
 export const VIEWS = [
   { number: 1, name: "Fleet", whole: "Fleet Command", to: "/fleet", icon: "fleet" },
   { number: 2, name: "Sessions", whole: "Session Cluster Manager", to: "/sessions", icon: "sessions" },

@@ -1,21 +1,21 @@
-// A view with several boards: their names at the left (a strip where it is narrow), the chosen one beside. Each
-// board has an address of its own.
+// A view with several boards: their names at the left (a strip on a narrow screen), the selected one next to
+// them. Each board has an address of its own.
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef } from "react";
 import classes from "./Boards.module.css";
 
-// Which one is shown the view says; the router would mark a link that only begins alike.
+// The view decides which one is current; the router would also mark a link with the same prefix.
 const EXACT = { exact: true, includeSearch: true };
 
 export interface Board {
   name: string;
   to: string;
-  /** For boards of one address: what its search says, and by which name it is current. */
+  /** For boards of one address: its search parameters, and the name by which it is current. */
   search?: Record<string, string>;
   id?: string;
-  /** Boards of one group stand together under its name. */
+  /** Boards of one group are listed together under its name. */
   group?: string;
-  /** What waits there: a number, or a short word. */
+  /** A badge: a number, or a short word. */
   count?: ReactNode;
 }
 
@@ -27,13 +27,13 @@ export function Boards({
 }: {
   label: string;
   boards: readonly Board[];
-  /** The `id`, else the `to`, of the board that is shown. */
+  /** The `id`, else the `to`, of the current board. */
   current: string;
   children: ReactNode;
 }) {
   const names = useRef<HTMLElement>(null);
-  // Where it is narrow the names are a strip: the chosen one is in sight.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whenever another one is shown
+  // On a narrow screen the names are a strip: the current one is scrolled into view.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: whenever another one is current
   useEffect(() => {
     names.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [current]);

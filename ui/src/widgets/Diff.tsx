@@ -1,10 +1,11 @@
-// The difference of two texts, line by line, and an editor for JSON with the difference beside it. Out and in
-// are told by sign, word and colour. The editor never sends: whoever uses it does.
+// A line diff of two texts, and a JSON editor with the diff next to it. Added and removed lines differ by
+// sign, word and colour. The editor never sends; its caller does.
 import { Textarea } from "@mantine/core";
 import { useMemo } from "react";
 import type { Fault } from "~/api/client";
+import { plural } from "~/plural";
 import classes from "./Diff.module.css";
-import { counted, folded, linesOf } from "./lines";
+import { counted, folded, linesOf } from "./lineDiff";
 
 const SIGNS = { same: " ", in: "+", out: "−" } as const;
 const SAID = { same: "", in: "added: ", out: "removed: " } as const;
@@ -23,7 +24,7 @@ export function Diff({
   return (
     <figure className={classes.diff} aria-label={label}>
       <figcaption className={classes.sum}>
-        {into + out === 0 ? "No change yet" : `${out} removed, ${into} added`}
+        {into + out === 0 ? "No changes yet" : `${out} removed, ${into} added`}
       </figcaption>
       {/* biome-ignore-start lint/a11y/noNoninteractiveTabindex: a long text must be scrollable by keyboard */}
       {/* biome-ignore-start lint/a11y/useSemanticElements: lines are a group, not a set of fields */}
@@ -34,7 +35,7 @@ export function Diff({
           line.kind === "gap" ? (
             // biome-ignore lint/suspicious/noArrayIndexKey: lines have no identity but their place
             <div key={n} className={classes.gap}>
-              {line.hidden} {line.hidden === 1 ? "line" : "lines"} unchanged
+              {plural(line.hidden, "line")} unchanged
             </div>
           ) : (
             // biome-ignore lint/suspicious/noArrayIndexKey: lines have no identity but their place
@@ -57,18 +58,20 @@ export function Diff({
   );
 }
 
-/** What the text says as a JSON object, or why it says none, with the line where known. */
+/** The text parsed as a JSON object, or the error, with its line if known. */
 export function readObject(text: string): { value: Record<string, unknown> } | { problem: string } {
   try {
     const value: unknown = JSON.parse(text);
     if (value === null || typeof value !== "object" || Array.isArray(value))
-      return { problem: "A message is a JSON object: it begins with { and ends with }." };
+      return { problem: "A message must be a JSON object: it begins with { and ends with }." };
     return { value: value as Record<string, unknown> };
   } catch (error) {
-    const said = (error as Error).message;
-    const at = /position (\d+)/.exec(said)?.[1];
+    const problemText = (error as Error).message;
+    const at = /position (\d+)/.exec(problemText)?.[1];
     const line = at ? text.slice(0, Number(at)).split("\n").length : null;
-    return { problem: `Not valid JSON${line ? ` at line ${line}` : ""}: ${said.replace(/ \(line.*/, "")}` };
+    return {
+      problem: `Not valid JSON${line ? ` at line ${line}` : ""}: ${problemText.replace(/ \(line.*/, "")}`,
+    };
   }
 }
 
@@ -77,7 +80,7 @@ export function DiffEditor({
   text,
   onText,
   faults = [],
-  label = "Message as it will be forwarded",
+  label = "Message to be delivered",
 }: {
   original: string;
   text: string;

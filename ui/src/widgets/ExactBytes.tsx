@@ -1,18 +1,18 @@
-// The bytes of a message as they were archived, pretty to read or as they are, and whether they are those a
-// digest names. What turns the writing around or hides in it is named, and of a huge one the beginning is shown.
+// The archived bytes of a message, formatted or raw, and whether they match a digest. Invisible and
+// direction-changing characters are named; a huge message is cut.
 import { useState } from "react";
 import classes from "./ExactBytes.module.css";
-import type { Exact } from "./exact";
+import type { Exact } from "./exactBytes";
 import { Id } from "./Figures";
 import { beginning, inert } from "./inert";
 
-/** A browser lays out so much at once without standing still. */
+/** What a browser can lay out without freezing. */
 const SHOWN = 65_536;
 
 export function ExactBytes({
   content,
   digest,
-  title = "The exact message",
+  title = "Exact message",
 }: {
   content: Exact;
   digest: string | null;
@@ -27,8 +27,7 @@ export function ExactBytes({
     <figure className={classes.exact} aria-label={title}>
       <figcaption>
         <span>
-          {content.rewritten ? "What a person put in its place" : title}, {content.size.toLocaleString("en")}{" "}
-          bytes
+          {content.rewritten ? "Rewritten content" : title}, {content.size.toLocaleString("en")} bytes
         </span>
         <button type="button" className={classes.toggle} onClick={() => setRaw(!raw)} aria-pressed={raw}>
           as sent
@@ -43,9 +42,9 @@ export function ExactBytes({
       )}
       {digest && (
         <p className={classes.digest} data-other={other || undefined}>
-          <Id id={digest} length={24} /> {proven && "✓ these bytes, hashed in this browser"}
-          {other && "! these bytes have another digest: the message changed while you looked; open it again"}
-          {content.digest === null && "not checked here: the page has no secure origin"}
+          <Id id={digest} length={24} /> {proven && "✓ matches these bytes, hashed in this browser"}
+          {other && "! digest mismatch: the message changed while open; open it again"}
+          {content.digest === null && "not checked: the page is not a secure origin"}
         </p>
       )}
     </figure>

@@ -1,13 +1,14 @@
-// Two small forms at a fact. A quarantine is first planned (nothing happens), then confirmed by name. What was
-// typed is kept until it was done: a sign-in that ended must not cost it.
+// Forms to mark a fact false and to quarantine it. A quarantine is previewed first (nothing happens), then
+// confirmed by name. Input is kept until it was done, also across an expired sign-in.
 import { Button, Textarea } from "@mantine/core";
 import { useState } from "react";
-import { markFalse, type Planned, plan, quarantine } from "~/acts/facts";
+import { markFalse, type Planned, plan, quarantine } from "~/commands/facts";
+import { plural } from "~/plural";
 import { useDraft } from "./drafts";
 import classes from "./FactForms.module.css";
-import { Trouble } from "./Panel";
+import { ErrorNotice } from "./Panel";
 
-export function MarkFalse({ fact, done }: { fact: string; done: (marked: boolean) => void }) {
+export function MarkFalseForm({ fact, done }: { fact: string; done: (marked: boolean) => void }) {
   const [note, setNote] = useDraft(`false ${fact}`);
   const [busy, setBusy] = useState(false);
   return (
@@ -27,13 +28,13 @@ export function MarkFalse({ fact, done }: { fact: string; done: (marked: boolean
         size="xs"
         autosize
         minRows={1}
-        label="Why is it false? (may stay empty)"
+        label="Why is it false? (optional)"
         value={note ?? ""}
         onChange={(event) => setNote(event.currentTarget.value)}
       />
       <div className={classes.tools}>
         <Button size="compact-xs" type="submit" loading={busy}>
-          Mark false and show who took it over
+          Mark false and show spread
         </Button>
         <Button size="compact-xs" variant="default" onClick={() => done(false)}>
           Cancel
@@ -43,7 +44,7 @@ export function MarkFalse({ fact, done }: { fact: string; done: (marked: boolean
   );
 }
 
-export function QuarantineFact({ fact, done }: { fact: string; done: () => void }) {
+export function QuarantineForm({ fact, done }: { fact: string; done: () => void }) {
   const [draft, setCorrection] = useDraft(`correction ${fact}`);
   const correction = draft ?? "";
   const [planned, setPlanned] = useState<Planned[] | null>(null);
@@ -82,33 +83,34 @@ export function QuarantineFact({ fact, done }: { fact: string; done: () => void 
         autosize
         minRows={2}
         required
-        label="What is true instead? Everybody who holds the fact is told this."
+        label="Correction (sent to all affected agents)"
         value={correction}
         onChange={(event) => {
           setCorrection(event.currentTarget.value);
           setPlanned(null);
         }}
       />
-      {problem && <Trouble problem={problem} />}
+      {problem && <ErrorNotice problem={problem} />}
       {planned && (
         <div role="status">
           {planned.length === 0 ? (
-            <p className={classes.none}>Nobody who is still to be told holds it.</p>
+            <p className={classes.none}>No affected agent is left to correct.</p>
           ) : (
             <>
               <p className={classes.none}>
-                {planned.length} would be paused and told (each can be undone); nothing has happened yet:
+                {plural(planned.length, "agent")} would be paused and corrected (each can be undone); nothing
+                has happened yet:
               </p>
               {partial && (
                 <p className={classes.none}>
-                  It spread further than can be looked at: whoever is beyond is not reached by this.
+                  It spread beyond the search limit: agents beyond it are not included.
                 </p>
               )}
               <ul className={classes.plain}>
                 {planned.map((one) => (
                   <li key={`${one.agent_id} ${one.session_id}`}>
                     {one.agent_id} in {one.session_id.slice(0, 8)}…: pause
-                    {one.inject ? ", tell the correction" : ""}
+                    {one.inject ? ", send the correction" : ""}
                   </li>
                 ))}
               </ul>
@@ -119,11 +121,11 @@ export function QuarantineFact({ fact, done }: { fact: string; done: () => void 
       <div className={classes.tools}>
         {planned === null || planned.length === 0 ? (
           <Button size="compact-xs" type="submit" loading={busy} disabled={!correction.trim()}>
-            Say what would happen
+            Preview
           </Button>
         ) : (
           <Button size="compact-xs" color="red" type="submit" loading={busy}>
-            Pause {planned.length} and tell them
+            Pause and correct {plural(planned.length, "agent")}
           </Button>
         )}
         <Button size="compact-xs" variant="default" onClick={done}>

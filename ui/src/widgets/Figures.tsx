@@ -2,8 +2,8 @@
 import { CopyButton, Tooltip } from "@mantine/core";
 import { exact } from "./clock";
 import classes from "./Figures.module.css";
+import { ago, money, span } from "./format";
 import { useNow } from "./now";
-import { ago, money, span } from "./words";
 
 export function Ago({ at }: { at: string | null | undefined }) {
   const now = useNow();
@@ -15,13 +15,13 @@ export function Ago({ at }: { at: string | null | undefined }) {
   );
 }
 
-/** What is left until a deadline; says so when it has passed. */
+/** Time left until a deadline, or that it has passed. */
 export function Left({ until }: { until: string }) {
   const now = useNow();
   const left = Date.parse(until) - now;
   return (
     <time dateTime={until} title={exact(until)} className={left < 60_000 ? classes.urgent : undefined}>
-      {left <= 0 ? "past its deadline" : `${span(left)} left`}
+      {left <= 0 ? "past deadline" : `${span(left)} left`}
     </time>
   );
 }

@@ -1,29 +1,29 @@
-// Three answers with their consequence written on them. A key asks twice and a reject always does: neither
-// can be taken back. A refused edit shows its faults at the text; the original stays held.
+// Approve, edit and reject, each with its consequence on the button. By key always in two presses, and reject
+// always: these cannot be undone. A refused edit shows its faults at the text; the original stays held.
 import { Button, Kbd, TextInput } from "@mantine/core";
 import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
-import { approve, edit, reject } from "~/acts/acts";
 import type { Problem } from "~/api/client";
+import { approve, edit, reject } from "~/commands/session";
 import { useKeys } from "~/shell/keys";
 import { DiffEditor, readObject } from "./Diff";
 import { useDraft } from "./drafts";
 import { ExactBytes } from "./ExactBytes";
-import type { Exact } from "./exact";
+import { closed, opened } from "./embeddedJson";
+import type { Exact } from "./exactBytes";
+import { hasTwice } from "./formatJson";
 import classes from "./GateCard.module.css";
-import { hasTwice } from "./indented";
 import { escaped, warningsOf } from "./inert";
 import { Json, pretty } from "./Json";
-import { closed, opened } from "./opened";
-import { useWhyNot } from "./people";
-import { useSettled } from "./settled";
-import type { Can, Gate } from "./waiting";
+import type { AllowedAction, Gate } from "./pendingItems";
+import { useWhyNot } from "./users";
+import { useSettled } from "./useSettled";
 
 type Message = Record<string, unknown> | null;
 type Verb = "approve" | "edit" | "reject";
 const KEYS: Record<Verb, string> = { approve: "A", edit: "E", reject: "R" };
 
-/** Whether the caller may, and if not why; asked of the item, else of who is signed in. */
-function useMay(can: Can[] | undefined): (verb: Verb) => { allowed: boolean; why: string | null } {
+/** Whether the user may, and if not why; from the item, else from the signed-in user. */
+function useMay(can: AllowedAction[] | undefined): (verb: Verb) => { allowed: boolean; why: string | null } {
   const why = useWhyNot("approve") ?? null;
   return (verb) => can?.find((one) => one.verb === verb) ?? { allowed: why === null, why };
 }
@@ -32,9 +32,13 @@ function labelsOf(gate: Gate): Record<Verb, string> {
   const left = gate.quorum - gate.approvals.length - 1;
   return {
     approve:
-      left > 0 ? `Approve, ${left} more needed` : `Forward ${gate.recipient ? `to ${gate.recipient}` : "it"}`,
-    edit: left > 0 ? "Save edited, others must approve" : "Forward edited",
-    reject: `Never forward, tell ${gate.agent_id ?? "the agent"}`,
+      left > 0
+        ? `Approve, ${left} more required`
+        : gate.recipient
+          ? `Approve (send to ${gate.recipient})`
+          : "Approve",
+    edit: left > 0 ? "Save edit, more approvals required" : "Approve edited",
+    reject: `Reject (notify ${gate.agent_id ?? "the agent"})`,
   };
 }
 
@@ -68,7 +72,7 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
     if (armed && settled) buttons.current[armed]?.focus();
   }, [armed, settled]);
   useEffect(() => {
-    // A text kept from before is shown, but takes the focus from nobody.
+    // A restored draft is shown, but does not take focus.
     const field = editing && began.current ? area.current?.querySelector("textarea") : null;
     field?.focus();
     field?.setSelectionRange(0, 0);
@@ -81,23 +85,23 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
     setBusy(true);
     setArmed(null);
     setRefused(null);
-    // Bound to the very bytes shown, not to what the list says by now.
+    // Bound to the very bytes shown, not to the list's newer state.
     const held = { session_id, agent_id, message_id, digest: content.digest ?? gate.action_digest, note };
     const hear = (problem: Problem) => {
       setRefused(problem);
       return problem.code === 422;
     };
-    let said: unknown = null;
-    if (verb === "approve") said = await approve(held, hear);
-    else if (verb === "reject") said = await reject(held, hear);
-    else if (read && "value" in read) said = await edit(held, closed(read.value, original ?? {}), hear);
+    let response: unknown = null;
+    if (verb === "approve") response = await approve(held, hear);
+    else if (verb === "reject") response = await reject(held, hear);
+    else if (read && "value" in read) response = await edit(held, closed(read.value, original ?? {}), hear);
     setBusy(false);
-    if (!said) return;
+    if (!response) return;
     setDraft(null);
     setNote(null);
     done?.();
   };
-  // By key always twice; by mouse only what throws work away.
+  // By key always twice; by mouse only for the action that discards work.
   const twice = (verb: Verb) => (armed === verb && settled ? void answer(verb) : setArmed(verb));
   const start = () => {
     setArmed(null);
@@ -111,9 +115,9 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
   useKeys(
     keyed && !editing
       ? {
-          a: { says: "Forward it (press twice)", run: () => may("approve").allowed && twice("approve") },
-          e: { says: "Edit it", run: () => may("edit").allowed && start() },
-          r: { says: "Never forward it (press twice)", run: () => may("reject").allowed && twice("reject") },
+          a: { says: "Approve (press twice)", run: () => may("approve").allowed && twice("approve") },
+          e: { says: "Edit", run: () => may("edit").allowed && start() },
+          r: { says: "Reject (press twice)", run: () => may("reject").allowed && twice("reject") },
         }
       : {},
     "Held message",
@@ -121,12 +125,12 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
   useKeys(
     editing
       ? {
-          "mod+enter": { says: "Forward edited (press twice)", run: () => ready && twice("edit") },
-          // A changed text is not thrown away by a key that also means "back".
-          Escape: { says: "Leave the text as it was", run: () => draft === shown && stop() },
+          "mod+enter": { says: "Approve edited (press twice)", run: () => ready && twice("edit") },
+          // A changed text is not discarded by a key that also means "back".
+          Escape: { says: "Cancel editing", run: () => draft === shown && stop() },
         }
       : armed
-        ? { Escape: { says: "Do not", run: () => setArmed(null) } }
+        ? { Escape: { says: "Cancel", run: () => setArmed(null) } }
         : {},
     "Held message",
   );
@@ -144,7 +148,7 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
         disabled={!allowed || off || busy || !settled}
         title={why ?? undefined}
         rightSection={keyed && verb !== "edit" ? <Hint>{KEYS[verb]}</Hint> : undefined}
-        // A double click is one wish, not a wish and its confirmation.
+        // A double click is one action, not an action and its confirmation.
         onClick={(event) => {
           if (event.detail > 1) return;
           if (verb === "reject") twice(verb);
@@ -152,7 +156,7 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
         }}
         onBlur={() => setArmed((now) => (now === verb ? null : now))}
       >
-        {armed === verb ? `Sure? ${labels[verb]}` : labels[verb]}
+        {armed === verb ? `Confirm: ${labels[verb]}` : labels[verb]}
       </Button>
     );
   };
@@ -175,19 +179,19 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
         ) : (
           <>
             <Warnings gate={gate} content={content} message={original} />
-            <Doing message={original} />
+            <ActionPreview message={original} />
             <ExactBytes content={content} digest={gate.action_digest} />
           </>
         )}
       </div>
       {refused && refused.code === 422 && (
         <p className={classes.refused} role="alert">
-          Not forwarded: {refused.faults.length > 0 ? "what is marked breaks the schema." : refused.message}{" "}
-          The original stays held, unchanged.
+          Not sent: {refused.faults.length > 0 ? "the marked members break the schema." : refused.message} The
+          original stays held, unchanged.
         </p>
       )}
       <TextInput
-        label="Note for the record and the agent (optional)"
+        label="Note, recorded and sent to the agent (optional)"
         value={note ?? ""}
         onChange={(event) => setNote(event.currentTarget.value || null)}
         maxLength={1000}
@@ -197,7 +201,7 @@ export function GateAnswer({ gate, content, done, keyed }: Answering) {
           {editing ? button("edit", !ready) : button("approve")}
           {editing ? (
             <Button className={classes.button} variant="default" onClick={stop}>
-              Leave it as it was
+              Cancel
             </Button>
           ) : (
             <Button
@@ -229,7 +233,7 @@ function Hint({ children }: { children: ReactNode }) {
   );
 }
 
-/** Said before the message is read: what in it could make it read as something else. */
+/** Warnings shown before the message is read: content that could make it appear as something else. */
 function Warnings({ gate, content, message }: { gate: Gate; content: Exact; message: Message }) {
   const said = useMemo(() => {
     const { title, agent_id, recipient, tool } = gate;
@@ -238,12 +242,12 @@ function Warnings({ gate, content, message }: { gate: Gate; content: Exact; mess
     const texts = [title, agent_id, recipient, tool, content.text, content.pretty, pretty(input)];
     const found = warningsOf(...texts.map((text) => text ?? ""));
     if (hasTwice(content.text) || hasTwice(input))
-      found.push("has a name twice in one object: programs differ in which value they take");
+      found.push("has a duplicate name in one object: parsers differ in which value they use");
     return found;
   }, [gate, content, message]);
   if (said.length === 0) return null;
   return (
-    <ul className={classes.warnings} aria-label="Read with care">
+    <ul className={classes.warnings} aria-label="Warnings">
       {said.map((one) => (
         <li key={one}>! It {one}</li>
       ))}
@@ -251,8 +255,8 @@ function Warnings({ gate, content, message }: { gate: Gate; content: Exact; mess
   );
 }
 
-/** What the message would do, read out of it: the tool and its input. The bytes below are what counts. */
-function Doing({ message }: { message: Message }) {
+/** The action extracted from the message: the tool and its input. The bytes below are authoritative. */
+function ActionPreview({ message }: { message: Message }) {
   const action = message?.action as { tool_call?: string; tool_input?: unknown } | null | undefined;
   if (!action?.tool_input) return null;
   return (
@@ -260,7 +264,7 @@ function Doing({ message }: { message: Message }) {
       <p className={classes.doing}>
         It would call <code>{action.tool_call ?? "a tool"}</code> with
       </p>
-      <Json value={action.tool_input} label="Input of the tool" />
+      <Json value={action.tool_input} label="Tool input" />
     </div>
   );
 }

@@ -1,13 +1,13 @@
-// A message held at a gate: why, what it would do, the exact bytes an answer is bound to, and the answers.
-// The inbox and the drill-down show the same card.
-import { useExact } from "./exact";
+// A message held at a gate: reason, action, the exact bytes an approval is bound to, and the buttons. The
+// inbox and the session page show the same card.
+import { useExact } from "./exactBytes";
 import { Id, Left } from "./Figures";
 import { GateAnswer } from "./GateAnswer";
 import classes from "./GateCard.module.css";
 import { Tag } from "./Mark";
-import { Shown } from "./Panel";
-import { useNames } from "./people";
-import type { Gate } from "./waiting";
+import { Loaded } from "./Panel";
+import type { Gate } from "./pendingItems";
+import { useNames } from "./users";
 
 export { ExactBytes } from "./ExactBytes";
 
@@ -18,15 +18,15 @@ const RISKS: Record<string, string> = {
   critical: "alert",
 };
 
-/** `keyed` puts a, e and r among the page's keys: for one card at a time. `done` runs once an answer stands. */
+/** `keyed` registers the keys a, e and r: for one card at a time. `done` runs once a decision is made. */
 export function GateCard({ gate, done, keyed = false }: { gate: Gate; done?: () => void; keyed?: boolean }) {
   const exact = useExact(gate.message_id, gate.session_id, gate.action_digest);
   return (
     <section className={classes.card} aria-label={`Gate of ${gate.agent_id ?? "an agent"}`}>
       <Facts gate={gate} />
-      <Shown asked={exact} rows={8}>
+      <Loaded query={exact} rows={8}>
         {(content) => <GateAnswer key={gate.action_digest} {...{ gate, content, done, keyed }} />}
-      </Shown>
+      </Loaded>
     </section>
   );
 }
@@ -35,7 +35,7 @@ function Facts({ gate }: { gate: Gate }) {
   const name = useNames();
   return (
     <dl className={classes.facts}>
-      <dt>Why it waits</dt>
+      <dt>Reason</dt>
       <dd>{gate.why}</dd>
       <dt>From → to</dt>
       <dd>
@@ -65,7 +65,7 @@ function Facts({ gate }: { gate: Gate }) {
       )}
       <dt>Approvals</dt>
       <dd>
-        {gate.quorum > 1 ? `${gate.approvals.length} of ${gate.quorum} people` : "one person decides"}
+        {gate.quorum > 1 ? `${gate.approvals.length} of ${gate.quorum} approvals` : "1 approval required"}
         {gate.approvals.map((id, n) => (
           <span key={id} title={id}>
             {n === 0 ? ": " : ", "}

@@ -1,5 +1,5 @@
-// A long table of anything: only the rows in sight exist, the arrows walk it, Enter opens, Space peeks. Columns
-// that do not fit are left out, the first always stays. A view says what a cell holds and keeps its state in the URL.
+// A virtualised table: arrow keys move, Enter opens, Space peeks. Columns that do not fit are left out, the
+// first always stays. A view provides the cells and keeps its state in the URL.
 import { UnstyledButton } from "@mantine/core";
 import { useElementSize, useMergedRef } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";
@@ -12,11 +12,11 @@ export interface Column<T> {
   id: string;
   title: string;
   cell: (row: T) => ReactNode;
-  /** Pixels, or a share such as "30%"; without one it takes what is left. */
+  /** Pixels, or a share such as "30%"; without one it takes the remaining width. */
   width?: number | string;
   /** Shown from this width of the table on. */
   from?: number;
-  /** A number: set to the right. */
+  /** A number: right-aligned. */
   figure?: boolean;
   sorts?: boolean;
 }
@@ -28,7 +28,7 @@ export interface Sorted {
 
 interface Props<T> {
   label: string;
-  /** Keep their identity (`useMemo`): rows are drawn again when it changes. */
+  /** Must keep their identity (`useMemo`): rows re-render when it changes. */
   columns: readonly Column<T>[];
   rows: readonly T[];
   keyOf: (row: T) => string;
@@ -39,11 +39,11 @@ interface Props<T> {
   onPeek?: ((row: T) => void) | undefined;
   sort?: Sorted | undefined;
   onSort?: ((id: string) => void) | undefined;
-  /** The last rows are in sight: fetch more. */
+  /** The last rows are visible: fetch more. */
   onEnd?: (() => void) | undefined;
-  /** Which rows are in sight: for whoever holds only a part of them. */
+  /** The visible rows, for callers that hold only a part of them. */
   onSeen?: ((first: number, last: number) => void) | undefined;
-  /** Of all rows there are, when more exist than were fetched. */
+  /** The total number of rows, if more exist than were fetched. */
   total?: number | undefined;
 }
 
@@ -58,7 +58,7 @@ export function Grid<T>(props: Props<T>) {
   latest.current = props;
   const shown = columns.filter((one, n) => n === 0 || width === 0 || (one.from ?? 0) <= width);
   const drawn = useRef(shown);
-  // The same columns are the same array, so that a row that did not change is not drawn again.
+  // The same columns are the same array, so that an unchanged row does not re-render.
   if (drawn.current.length !== shown.length || shown.some((one, n) => drawn.current[n] !== one))
     drawn.current = shown;
   const virtual = useVirtualizer({
@@ -74,12 +74,12 @@ export function Grid<T>(props: Props<T>) {
   const last = items.at(-1)?.index ?? -1;
   const sight = virtual.range;
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asked once for each length and end in sight
+  // biome-ignore lint/correctness/useExhaustiveDependencies: requested once for each length and visible end
   useEffect(() => {
     if (rows.length > 0 && last >= rows.length - 20) onEnd?.();
   }, [last, rows.length]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: told once for each stretch in sight
+  // biome-ignore lint/correctness/useExhaustiveDependencies: reported once for each visible range
   useEffect(() => {
     if (sight && rows.length > 0) onSeen?.(sight.startIndex, sight.endIndex);
   }, [sight?.startIndex, sight?.endIndex, rows, rows.length]);
@@ -195,7 +195,7 @@ interface LineProps {
   onOpen: (index: number) => void;
 }
 
-/** Drawn again only when its row, its columns or its place changed: scrolling through thousands meets dozens. */
+/** Re-rendered only when its row, columns or position changed: scrolling through thousands touches dozens. */
 const Line = memo(function Line({
   name,
   row,

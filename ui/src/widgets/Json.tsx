@@ -1,5 +1,6 @@
-// JSON pretty-printed, text in JSON text opened (a `tool_input` is JSON in a string); anything else as it is.
-import { indented } from "./indented";
+// Formatted JSON, with JSON inside strings parsed (a `tool_input` is JSON in a string); anything else as it
+// is.
+import { indented } from "./formatJson";
 import classes from "./Json.module.css";
 
 export function pretty(value: unknown): string {

@@ -1,9 +1,10 @@
 // A state by mark, word and colour: never by colour alone.
+
+import { type NodeState, STATE_SIGNS } from "./format";
 import classes from "./Mark.module.css";
-import { type NodeState, SIGNS } from "./words";
 
 export function Mark({ state, bare = false }: { state: NodeState; bare?: boolean }) {
-  const sign = SIGNS[state] ?? SIGNS.idle;
+  const sign = STATE_SIGNS[state] ?? STATE_SIGNS.idle;
   return (
     <span className={classes.mark} data-tone={sign.tone} title={sign.word}>
       <span aria-hidden className={classes.glyph}>

@@ -1,9 +1,9 @@
-// A panel and its four states that are not data: empty, loading, trouble, offline. Every panel of every view
-// is made of this, so none can forget one.
+// A panel and its four states without data: empty, loading, error, offline. Every panel of every view uses
+// it, so none can miss one.
 import { Button, Skeleton } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { Problem } from "~/api/client";
-import { Guarded } from "./Guarded";
+import { ErrorBoundary } from "./ErrorBoundary";
 import classes from "./Panel.module.css";
 
 export function Panel({
@@ -26,13 +26,15 @@ export function Panel({
         </header>
       )}
       <div className={classes.body}>
-        <Guarded of={typeof title === "string" ? title : (label ?? "This part")}>{children}</Guarded>
+        <ErrorBoundary of={typeof title === "string" ? title : (label ?? "This part")}>
+          {children}
+        </ErrorBoundary>
       </div>
     </section>
   );
 }
 
-/** Nothing here: say what would be, and how to get it (`command` can be copied). */
+/** Empty state: what would be shown, and how to get it (`command` can be copied). */
 export function Empty({ children, command }: { children: ReactNode; command?: string }) {
   return (
     <div className={classes.empty}>
@@ -42,7 +44,7 @@ export function Empty({ children, command }: { children: ReactNode; command?: st
   );
 }
 
-export function Trouble({ problem, again }: { problem: Problem | Error; again?: () => void }) {
+export function ErrorNotice({ problem, again }: { problem: Problem | Error; again?: () => void }) {
   return (
     <div className={classes.trouble} role="alert">
       <p>{problem.message}</p>
@@ -74,13 +76,13 @@ interface Asked<T> {
   refetch?: () => unknown;
 }
 
-/** An answer, or why there is none yet: old data stays on screen while the gateway is away. */
-export function Shown<T>({
-  asked,
+/** Data, or why there is none yet: old data stays on screen while the gateway is unreachable. */
+export function Loaded<T>({
+  query: asked,
   rows,
   children,
 }: {
-  asked: Asked<T>;
+  query: Asked<T>;
   rows?: number;
   children: (data: T) => ReactNode;
 }) {
@@ -92,6 +94,6 @@ export function Shown<T>({
       </>
     );
   }
-  if (asked.error) return <Trouble problem={asked.error} again={() => asked.refetch?.()} />;
+  if (asked.error) return <ErrorNotice problem={asked.error} again={() => asked.refetch?.()} />;
   return <Loading rows={rows} />;
 }

@@ -28,16 +28,16 @@ function item(over: Partial<CertificateItem>): CertificateItem {
   };
 }
 
-describe("certificates in words (S870)", () => {
+describe("certificate texts (S870)", () => {
   test.each([
-    [-DAY, 12 * DAY + 5, "ends in 12 days"],
-    [-DAY, DAY, "ends in 1 day"],
-    [-DAY, 3 * 3_600_000, "ends in 3 hours"],
-    [-DAY, 20_000, "ends in 1 minute"],
-    [-9 * DAY, -2 * DAY, "ended 2 days ago"],
-    [2 * DAY, 9 * DAY, "begins in 2 days"],
-  ])("from %d to %d: %s", (since, until, told) => {
-    expect(endsIn({ not_before: at(since), not_after: at(until) }, NOW)).toBe(told);
+    [-DAY, 12 * DAY + 5, "expires in 12 days"],
+    [-DAY, DAY, "expires in 1 day"],
+    [-DAY, 3 * 3_600_000, "expires in 3 hours"],
+    [-DAY, 20_000, "expires in 1 minute"],
+    [-9 * DAY, -2 * DAY, "expired 2 days ago"],
+    [2 * DAY, 9 * DAY, "valid in 2 days"],
+  ])("from %d to %d: %s", (since, until, text) => {
+    expect(endsIn({ not_before: at(since), not_after: at(until) }, NOW)).toBe(text);
   });
 
   test.each([
@@ -47,7 +47,7 @@ describe("certificates in words (S870)", () => {
     ["", "without a name"],
   ])("%s is called %s", (subject, name) => expect(nameOf(subject)).toBe(name));
 
-  test("what is worst comes first, and what nobody uses alarms nobody", () => {
+  test("the worst comes first, and unused ones raise no alert", () => {
     const old = item({ standing: "expired", in_use: false, fingerprint: "old" });
     const soon = item({ standing: "expiring", fingerprint: "soon", not_after: at(3 * DAY) });
     const good = item({ fingerprint: "good", not_after: at(2 * DAY) });
@@ -55,7 +55,7 @@ describe("certificates in words (S870)", () => {
     expect(foremost([old])).toBeUndefined();
   });
 
-  test("a standing is told by its mark too", () => {
+  test("a status has a mark too", () => {
     const marks = (["current", "expiring", "expired", "not_yet"] as const).map((one) => signOf(one).mark);
     expect(new Set(marks).size).toBe(4);
   });

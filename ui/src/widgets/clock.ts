@@ -1,5 +1,6 @@
-// Times of day, always by 24 hours: a list that mixes "2:05 PM" with "14:05" is misread under stress. Days and months
-// are named as the viewer's language does. Formatters are made once: one costs more than a thousand uses of it.
+// Times of day, always in 24 hours: a list that mixes "2:05 PM" with "14:05" is misread under stress. Days
+// and months use the viewer's language. Formatters are created once: one costs more than a thousand uses of
+// it.
 import { LOCALE, ZONE } from "~/locale";
 
 type At = string | number | Date;
@@ -25,7 +26,7 @@ export const day = by(DAY);
 export const date = by({ ...DAY, year: "numeric" });
 /** `16 Nov 2026, 14:05` */
 export const dateClock = by({ ...DAY, year: "numeric", ...MINUTE });
-/** `16 Nov 2026, 14:05:09 GMT+1`: for whoever asks exactly when */
+/** `16 Nov 2026, 14:05:09 GMT+1`: for the exact time */
 export const exact = by({
   ...DAY,
   year: "numeric",

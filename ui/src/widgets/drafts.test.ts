@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { belongTo, draftOf, forgetWithDrafts, keepDraft, MOST } from "./drafts";
+import { belongTo, draftOf, forgetWithDrafts, keepDraft, MAX_DRAFTS } from "./drafts";
 
-test("a draft is kept under its name, an empty one too, until it is forgotten", () => {
+test("a draft is kept under its name, an empty one too, until it is cleared", () => {
   keepDraft("gate a", "new text");
   keepDraft("gate b", "");
   expect(draftOf("gate a")).toBe("new text");
@@ -10,15 +10,15 @@ test("a draft is kept under its name, an empty one too, until it is forgotten", 
   expect(draftOf("gate a")).toBeNull();
 });
 
-test("there are never more than so many, and the one touched longest ago goes first", () => {
-  for (let n = 0; n < MOST; n += 1) keepDraft(`n ${n}`, String(n));
+test("the number of drafts is limited, and the least recently used is dropped first", () => {
+  for (let n = 0; n < MAX_DRAFTS; n += 1) keepDraft(`n ${n}`, String(n));
   keepDraft("n 0", "touched again");
   keepDraft("one more", "x");
   expect(draftOf("n 1")).toBeNull();
   expect(draftOf("n 0")).toBe("touched again");
 });
 
-test("somebody else who signs in on the page finds nothing of it, the same one everything", () => {
+test("drafts are cleared when another user signs in, and kept for the same one", () => {
   let forgotten = 0;
   forgetWithDrafts(() => {
     forgotten += 1;

@@ -1,4 +1,4 @@
-// One second hand for all ages on the page.
+// One shared clock tick for all ages on the page.
 import { useSyncExternalStore } from "react";
 
 let nowMs = Date.now();

@@ -1,4 +1,4 @@
-// How a session stands, by mark, word and tone: the same in the list, in the drill-down and beside any view.
+// Session status by mark, word and tone: the same in the list, on the session page and in panels.
 import type { SessionItem } from "~/protocol/openapi";
 
 export type SessionStatus = SessionItem["status"];
@@ -11,10 +11,15 @@ interface Sign {
 }
 
 export const STATUSES: Record<SessionStatus, Sign> = {
-  running: { mark: "▸", word: "running", tone: "active", means: "its agents are at work" },
-  waiting: { mark: "?", word: "waiting", tone: "blocked", means: "something is held or waits for a person" },
-  paused: { mark: "‖", word: "paused", tone: "blocked", means: "a person has paused an agent in it" },
-  looping: { mark: "⟲", word: "looping", tone: "alert", means: "an agent goes in circles" },
-  stuck: { mark: "…", word: "stuck", tone: "blocked", means: "nothing has moved, and it has not ended" },
-  ended: { mark: "✓", word: "ended", tone: "idle", means: "an agent said its last word" },
+  running: { mark: "▸", word: "running", tone: "active", means: "agents are active" },
+  waiting: {
+    mark: "?",
+    word: "waiting",
+    tone: "blocked",
+    means: "a message is held or a decision is pending",
+  },
+  paused: { mark: "‖", word: "paused", tone: "blocked", means: "an agent is paused by a person" },
+  looping: { mark: "⟲", word: "looping", tone: "alert", means: "an agent is looping" },
+  stuck: { mark: "…", word: "stuck", tone: "blocked", means: "no progress, and not ended" },
+  ended: { mark: "✓", word: "ended", tone: "idle", means: "an agent sent its terminal step" },
 };

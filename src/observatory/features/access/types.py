@@ -1,4 +1,4 @@
-"""What the doors of tenants, people, keys and sign-in answer, as structs: for the OpenAPI document."""
+"""Response structs of the endpoints for tenants, users, keys and sign-ins."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LoginAnswer(msgspec.Struct, kw_only=True):
 
 
 class LoginItem(msgspec.Struct, kw_only=True):
-    """`browser` is signed in; `link` was not followed yet."""
+    """`browser`: signed in; `link`: not used yet."""
 
     login_id: str
     user_id: str

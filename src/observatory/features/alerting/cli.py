@@ -1,4 +1,4 @@
-"""`observatory alerts` and `observatory scaling`: what is watched, who is told, what is open."""
+"""`observatory alerts` and `observatory scaling`: what is monitored, who is notified, and what is firing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from observatory.cli.gateway_client import ANY, Api, Gateway
-from observatory.cli.prompts import Json, Yes, confirm, hand, one_of, path_of, tell, when
+from observatory.cli.gateway_client import ANY, GatewayApi, GatewayOptions
+from observatory.cli.prompts import Json, Yes, api_session, confirm, one_of, path_of, print_result, when
 from observatory.cli.terminal import note, show_json, show_table
 
 alerts = App(name="alerts", help="Alert rules: open, list, add, defaults, mute, test, remove.")
@@ -17,38 +17,40 @@ PATHS = {"alert": "alert-rules", "scaling": "scaling-triggers"}
 LISTING = {"alert": "`observatory alerts list`", "scaling": "`observatory scaling list`"}
 
 Rule = Annotated[str, Parameter(help="Its id or name.")]
-Name = Annotated[str, Parameter(help="A name of your own.")]
-Condition = Annotated[str, Parameter(help="What is watched: a condition of the list.")]
-Scope = Annotated[str | None, Parameter(help="Whose: tenant, cluster, capability, agent, session, …")]
-Target = Annotated[str | None, Parameter(help="One of that scope; without it each is watched by itself.")]
-Threshold = Annotated[float | None, Parameter(help="Told from this figure on.")]
-Below = Annotated[bool, Parameter(help="Told at this figure and below it.", negative="")]
-Lasting = Annotated[int, Parameter(name="--for", help="Seconds a level must last.")]
-Cooldown = Annotated[int, Parameter(help="Seconds in which nothing is told again of the same subject.")]
+Name = Annotated[str, Parameter(help="A unique name.")]
+Condition = Annotated[str, Parameter(help="The condition to watch; `list` shows them.")]
+Scope = Annotated[str | None, Parameter(help="Scope: tenant, cluster, capability, agent, session, …")]
+Target = Annotated[
+    str | None, Parameter(help="One member of that scope; without it, each member is watched separately.")
+]
+Threshold = Annotated[float | None, Parameter(help="Fires at this value and above.")]
+Below = Annotated[bool, Parameter(help="Fires at the threshold and below.", negative="")]
+Lasting = Annotated[int, Parameter(name="--for", help="Seconds the condition must hold before it fires.")]
+Cooldown = Annotated[int, Parameter(help="Seconds before the same subject can fire again.")]
 To = Annotated[
-    list[str] | None, Parameter(help="An endpoint that is told, by id or name; repeatable.", negative=())
+    list[str] | None, Parameter(help="An endpoint to notify, by id or name; repeatable.", negative=())
 ]
 Severity = Literal["info", "warning", "error", "critical"]
 
 
 @alerts.command(name="open")
-def open_alerts(*, json: Json = False, gateway: Gateway = ANY) -> None:
-    """What rules fire for now, newest first."""
-    with hand(gateway, json) as door:
-        rows = list(door.items("/v1/alerts/open"))
+def open_alerts(*, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Alerts that are firing now, newest first."""
+    with api_session(gateway, json) as api:
+        rows = list(api.items("/v1/alerts/open"))
     if json:
         show_json({"items": rows, "next_cursor": None})
         return
-    shown = [
+    rows_shown = [
         (when(row["since"]), row["severity"], row["name"], row["subject"], f"{row['value']} {row['unit']}")
         for row in rows
     ]
-    show_table(("SINCE", "SEVERITY", "RULE", "SUBJECT", "VALUE"), shown, "nothing is amiss")
+    show_table(("SINCE", "SEVERITY", "RULE", "SUBJECT", "VALUE"), rows_shown, "nothing is firing")
 
 
 @alerts.command(name="list")
-def list_rules(*, json: Json = False, gateway: Gateway = ANY) -> None:
-    """The rules, and what can be watched."""
+def list_rules(*, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """The rules, and the available conditions."""
     _list("alert", json, gateway)
 
 
@@ -67,50 +69,50 @@ def add_rule(
     severity: Severity | None = None,
     to: To = None,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Watch something from now on."""
+    """Create an alert rule."""
     body = _body(name, condition, scope, target, threshold, below, lasting, cooldown, severity)
-    with hand(gateway, json, "admin") as door:
-        body |= {"endpoint_ids": _endpoints(door, to), "window_s": window}
-        answer = door.ask("POST", "/v1/alert-rules", body)
-    tell(answer, json, f"{answer['rule_id']}: {answer['name']} is watched from now on")
+    with api_session(gateway, json, "admin") as api:
+        body |= {"endpoint_ids": _endpoints(api, to), "window_s": window}
+        answer = api.ask("POST", "/v1/alert-rules", body)
+    print_result(answer, json, f"{answer['rule_id']}: {answer['name']} created")
 
 
 @alerts.command
-def defaults(*, to: To = None, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Make the rules every gateway should have; those that are there are sent to the endpoints too."""
-    with hand(gateway, json, "admin") as door:
-        body = {"endpoint_ids": _endpoints(door, to)}
-        answer = door.ask("POST", "/v1/alert-rules/defaults", body)
+def defaults(*, to: To = None, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Create the recommended rules; those that exist already also notify the given endpoints."""
+    with api_session(gateway, json, "admin") as api:
+        body = {"endpoint_ids": _endpoints(api, to)}
+        answer = api.ask("POST", "/v1/alert-rules/defaults", body)
     if json:
         show_json(answer)
         return
-    shown = [(row["rule_id"], row["name"], row["condition"]) for row in answer["items"]]
-    show_table(("RULE", "NAME", "WATCHES"), shown, "all of it is watched already")
+    rows_shown = [(row["rule_id"], row["name"], row["condition"]) for row in answer["items"]]
+    show_table(("RULE", "NAME", "WATCHES"), rows_shown, "every recommended rule exists already")
 
 
 @alerts.command(name="mute")
-def mute_rule(rule: Rule, minutes: int, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Tell nobody outside for so many minutes; 0 ends it."""
+def mute_rule(rule: Rule, minutes: int, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Send no notifications for this many minutes; 0 unmutes."""
     _mute("alert", rule, minutes, json, gateway)
 
 
 @alerts.command(name="test")
-def try_rule(rule: Rule, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Send a marked test to the rule's endpoints, and tell how each took it."""
+def try_rule(rule: Rule, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Send a marked test to the rule's endpoints, and show each result."""
     _test("alert", rule, json, gateway)
 
 
 @alerts.command(name="remove")
-def remove_rule(rule: Rule, *, yes: Yes = False, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Watch it no more; what is open of it is resolved."""
+def remove_rule(rule: Rule, *, yes: Yes = False, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Remove the rule; its firing alerts are resolved."""
     _remove("alert", rule, yes, json, gateway)
 
 
 @scaling.command(name="list")
-def list_triggers(*, json: Json = False, gateway: Gateway = ANY) -> None:
-    """The triggers, and what can be watched."""
+def list_triggers(*, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """The triggers, and the available conditions."""
     _list("scaling", json, gateway)
 
 
@@ -129,31 +131,33 @@ def add_trigger(
     cooldown: Cooldown = 300,
     to: To = None,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Suggest more or fewer agents when something holds, again after each cool-down."""
+    """Suggest more or fewer agents while a condition holds, again after each cooldown."""
     body = _body(name, condition, scope, target, threshold, below, lasting, cooldown, None)
-    with hand(gateway, json, "admin") as door:
-        body |= {"endpoint_ids": _endpoints(door, to), "direction": direction, "amount": amount}
-        answer = door.ask("POST", "/v1/scaling-triggers", body)
-    tell(answer, json, f"{answer['rule_id']}: {answer['name']} triggers from now on")
+    with api_session(gateway, json, "admin") as api:
+        body |= {"endpoint_ids": _endpoints(api, to), "direction": direction, "amount": amount}
+        answer = api.ask("POST", "/v1/scaling-triggers", body)
+    print_result(answer, json, f"{answer['rule_id']}: {answer['name']} created")
 
 
 @scaling.command(name="mute")
-def mute_trigger(rule: Rule, minutes: int, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Tell nobody outside for so many minutes; 0 ends it."""
+def mute_trigger(rule: Rule, minutes: int, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Send no notifications for this many minutes; 0 unmutes."""
     _mute("scaling", rule, minutes, json, gateway)
 
 
 @scaling.command(name="test")
-def try_trigger(rule: Rule, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Send a marked test to the trigger's endpoints, and tell how each took it."""
+def try_trigger(rule: Rule, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Send a marked test to the trigger's endpoints, and show each result."""
     _test("scaling", rule, json, gateway)
 
 
 @scaling.command(name="remove")
-def remove_trigger(rule: Rule, *, yes: Yes = False, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Trigger no more."""
+def remove_trigger(
+    rule: Rule, *, yes: Yes = False, json: Json = False, gateway: GatewayOptions = ANY
+) -> None:
+    """Remove the trigger."""
     _remove("scaling", rule, yes, json, gateway)
 
 
@@ -181,34 +185,34 @@ def _body(
     }
 
 
-def _endpoints(door: Api, names: list[str] | None) -> list[str]:
+def _endpoints(api: GatewayApi, names: list[str] | None) -> list[str]:
     if not names:
         return []
-    known = door.ask("GET", "/v1/webhooks/out")["items"]
+    known = api.ask("GET", "/v1/webhooks/out")["items"]
     found = [one_of(known, name, ("endpoint_id", "name"), "`observatory webhooks list`") for name in names]
     return [str(row["endpoint_id"]) for row in found]
 
 
-def _list(purpose: str, json: bool, gateway: Gateway) -> None:
-    with hand(gateway, json) as door:
-        answer = door.ask("GET", f"/v1/{PATHS[purpose]}")
+def _list(purpose: str, json: bool, gateway: GatewayOptions) -> None:
+    with api_session(gateway, json) as api:
+        answer = api.ask("GET", f"/v1/{PATHS[purpose]}")
     if json:
         show_json(answer)
         return
-    shown = [
-        (row["rule_id"], row["name"], row["condition"], _whose(row), _figure(row), _state(row))
+    rows_shown = [
+        (row["rule_id"], row["name"], row["condition"], _scope_text(row), _threshold_text(row), _state(row))
         for row in answer["items"]
     ]
-    show_table(("RULE", "NAME", "WATCHES", "OF", "FROM", "STATE"), shown, "nothing is watched")
+    show_table(("RULE", "NAME", "WATCHES", "SCOPE", "THRESHOLD", "STATE"), rows_shown, "No rules")
     note(f"conditions: {', '.join(row['condition'] for row in answer['conditions'])}")
 
 
-def _whose(row: Row) -> str:
+def _scope_text(row: Row) -> str:
     return str(row["scope"]) if row["target"] is None else f"{row['scope']} {row['target']}"
 
 
-def _figure(row: Row) -> str:
-    figure = f"{row['threshold']:g}" + (" and below" if row["compare"] == "below" else "")
+def _threshold_text(row: Row) -> str:
+    figure = f"{row['threshold']:g}" + (" or below" if row["compare"] == "below" else "")
     return figure if row["direction"] is None else f"{figure}: {row['direction']} {row['amount']}"
 
 
@@ -220,38 +224,40 @@ def _state(row: Row) -> str:
     return f"{row['open']} open" if row["open"] else "ok"
 
 
-def _found(door: Api, purpose: str, rule: str) -> Row:
-    rows = door.ask("GET", f"/v1/{PATHS[purpose]}")["items"]
+def _find_rule(api: GatewayApi, purpose: str, rule: str) -> Row:
+    rows = api.ask("GET", f"/v1/{PATHS[purpose]}")["items"]
     return one_of(rows, rule, ("rule_id", "name"), LISTING[purpose])
 
 
-def _mute(purpose: str, rule: str, minutes: int, json: bool, gateway: Gateway) -> None:
-    with hand(gateway, json, "admin") as door:
-        found = _found(door, purpose, rule)
+def _mute(purpose: str, rule: str, minutes: int, json: bool, gateway: GatewayOptions) -> None:
+    with api_session(gateway, json, "admin") as api:
+        found = _find_rule(api, purpose, rule)
         path = f"{path_of(PATHS[purpose], found['rule_id'])}/mute"
-        answer = door.ask("POST", path, {"minutes": minutes})
+        answer = api.ask("POST", path, {"minutes": minutes})
     muted = answer["muted_until"]
-    said = f"is muted until {when(muted)}" if muted is not None else "is heard again"
-    tell(answer, json, f"{answer['name']} {said}")
+    state = f"is muted until {when(muted)}" if muted is not None else "is unmuted"
+    print_result(answer, json, f"{answer['name']} {state}")
 
 
-def _test(purpose: str, rule: str, json: bool, gateway: Gateway) -> None:
-    with hand(gateway, json, "admin") as door:
-        found = _found(door, purpose, rule)
-        answer = door.ask("POST", f"{path_of(PATHS[purpose], found['rule_id'])}/test")
+def _test(purpose: str, rule: str, json: bool, gateway: GatewayOptions) -> None:
+    with api_session(gateway, json, "admin") as api:
+        found = _find_rule(api, purpose, rule)
+        answer = api.ask("POST", f"{path_of(PATHS[purpose], found['rule_id'])}/test")
     if json:
         show_json(answer)
         return
-    shown = [
+    rows_shown = [
         (row["name"] or row["endpoint_id"], row["kind"] or "", "ok" if row["ok"] else "failed", row["detail"])
         for row in answer["outcomes"]
     ]
-    show_table(("ENDPOINT", "KIND", "TEST", "HOW"), shown, "the rule names no endpoint: nobody was told")
+    show_table(
+        ("ENDPOINT", "KIND", "TEST", "DETAIL"), rows_shown, "the rule has no endpoints: nothing was sent"
+    )
 
 
-def _remove(purpose: str, rule: str, yes: bool, json: bool, gateway: Gateway) -> None:
-    with hand(gateway, json, "admin") as door:
-        found = _found(door, purpose, rule)
-        confirm(f"Watch {found['name']} no more?", yes)
-        answer = door.ask("DELETE", path_of(PATHS[purpose], found["rule_id"]))
-    tell(answer, json, f"{found['name']} is removed")
+def _remove(purpose: str, rule: str, yes: bool, json: bool, gateway: GatewayOptions) -> None:
+    with api_session(gateway, json, "admin") as api:
+        found = _find_rule(api, purpose, rule)
+        confirm(f"Remove {found['name']}?", yes)
+        answer = api.ask("DELETE", path_of(PATHS[purpose], found["rule_id"]))
+    print_result(answer, json, f"{found['name']} removed")

@@ -1,20 +1,22 @@
-"""Alerts by number: events that alarm, events that end an alarm, and what agents report themselves (S311)."""
+"""The alert fold: numbers of events that raise or end an alert, and of status alerts from agents (S311)."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from observatory.derived.reads import DerivedReads
+from observatory.derived.seen import Batch, DerivedWrite, Finding, Fold
 from observatory.features.alerting.types_tray import ENDED, RAISED, STATUS
-from observatory.runtime.seen import Batch, Finding, Put
+from observatory.pipeline.ports import RecordReads
 
 
-class Alerts:
+class AlertFold:
     name = "alerts"
 
     def forget(self) -> None:
-        """Nothing is remembered."""
+        """Keeps no state."""
 
-    async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
+    async def fold(self, batch: Batch) -> tuple[list[DerivedWrite], list[Finding]]:
         rows = [
             _row(event.seq, kind, event.session_no, event.agent_no, starts, event.at_ns)
             for event in batch.events
@@ -26,7 +28,7 @@ class Alerts:
             for seen in batch.messages
             if seen.message_type == STATUS and seen.state != "refused" and not seen.revised
         ]
-        return ([Put("insight_alerts", rows)] if rows else []), []
+        return ([DerivedWrite("insight_alerts", rows)] if rows else []), []
 
 
 def _row(seq: int, kind: str, session_no: int, agent_no: int, starts: int, at_ns: int) -> dict[str, Any]:
@@ -38,3 +40,7 @@ def _row(seq: int, kind: str, session_no: int, agent_no: int, starts: int, at_ns
         "starts": starts,
         "at_ns": at_ns,
     }
+
+
+def folds(derived: DerivedReads, past: RecordReads) -> list[Fold]:
+    return [AlertFold()]

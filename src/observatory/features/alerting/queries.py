@@ -1,4 +1,4 @@
-"""Reading what alert rules are judged by: their standings, who is silent, what waits and for whom."""
+"""Reads for alert rules: their stored states, silent agents, and queues by recipient."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, func, literal_column, or_, select
 
-from observatory.features.alerting.types_rows import QuietAgent, Unanswered, Waiting
+from observatory.features.alerting.queries_tray import AlertReads
+from observatory.features.alerting.types_rows import PendingApprovals, QueuedMessages, QuietAgent
 from observatory.features.registry.queries import PARKED, PENDING
 from observatory.store import tables
 from observatory.store.fetches import Fetches
 
 Row = dict[str, Any]
-# Spelled as the partial indexes spell them, so that they are used.
+# Spelled exactly as in the partial indexes, so that they are used.
 FIRING: ColumnElement[bool] = literal_column("alert_states.state = 'firing'")
 HELD: ColumnElement[bool] = literal_column("holds.state = 'held'")
 ASKED: ColumnElement[bool] = literal_column("decisions.state = 'pending'")
@@ -65,26 +66,27 @@ class AlertingReads(Fetches):
         )
         return [QuietAgent(*row) for row in await self.fetch(tenant_id, query)]
 
-    async def queues(self, tenant_id: str) -> list[Waiting]:
-        told, agents = tables.deliveries.c, tables.agents.c
+    async def queues(self, tenant_id: str) -> list[QueuedMessages]:
+        deliveries, agents = tables.deliveries.c, tables.agents.c
         parked = (
-            select(told.address, func.count())
-            .where(told.tenant_id == tenant_id, PARKED, told.kind == "message")
-            .group_by(told.address)
+            select(deliveries.address, func.count())
+            .where(deliveries.tenant_id == tenant_id, PARKED, deliveries.kind == "message")
+            .group_by(deliveries.address)
         )
-        found = [Waiting(row[0], None, None, row[1]) for row in await self.fetch(tenant_id, parked)]
+        found = [QueuedMessages(row[0], None, None, row[1]) for row in await self.fetch(tenant_id, parked)]
         joined = tables.deliveries.join(
-            tables.agents, and_(agents.tenant_id == told.tenant_id, agents.agent_no == told.agent_no)
+            tables.agents,
+            and_(agents.tenant_id == deliveries.tenant_id, agents.agent_no == deliveries.agent_no),
         )
         held = (
-            select(told.address, agents.agent_type, agents.cluster_id, func.count())
+            select(deliveries.address, agents.agent_type, agents.cluster_id, func.count())
             .select_from(joined)
-            .where(told.tenant_id == tenant_id, PENDING, told.kind == "message")
-            .group_by(told.address, agents.agent_type, agents.cluster_id)
+            .where(deliveries.tenant_id == tenant_id, PENDING, deliveries.kind == "message")
+            .group_by(deliveries.address, agents.agent_type, agents.cluster_id)
         )
-        return found + [Waiting(*row) for row in await self.fetch(tenant_id, held)]
+        return found + [QueuedMessages(*row) for row in await self.fetch(tenant_id, held)]
 
-    async def unanswered(self, tenant_id: str) -> Unanswered:
+    async def unanswered(self, tenant_id: str) -> PendingApprovals:
         holds, decisions = tables.holds.c, tables.decisions.c
         gates = select(func.count(), func.min(holds.held_ns)).where(
             holds.tenant_id == tenant_id, HELD, holds.gate == 1
@@ -93,9 +95,13 @@ class AlertingReads(Fetches):
             decisions.tenant_id == tenant_id, ASKED
         )
         first, second = await self.fetch(tenant_id, gates), await self.fetch(tenant_id, asked)
-        return Unanswered(first[0][0], first[0][1], second[0][0], second[0][1])
+        return PendingApprovals(first[0][0], first[0][1], second[0][0], second[0][1])
 
     async def letters_waiting(self, tenant_id: str) -> int:
         letters = tables.dead_letters.c
         query = select(func.count()).where(letters.tenant_id == tenant_id, LEFT)
         return int((await self.fetch(tenant_id, query))[0][0])
+
+
+RECORD_QUERIES = (AlertingReads,)
+DERIVED_QUERIES = (AlertReads,)

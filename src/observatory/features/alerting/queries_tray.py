@@ -1,4 +1,4 @@
-"""Reads of the alert tray's numbers; the same on both databases, mixed into the derived store."""
+"""Reads of the alert tray's rows; the same on both databases, mixed into the derived store."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from sqlalchemy import select
 
+from observatory.derived.tables import alerts
 from observatory.features.alerting.types_tray import AlertRow
-from observatory.store.derived_tables import alerts
 from observatory.store.fetches import Fetches
 from observatory.store.lists import any_of
 

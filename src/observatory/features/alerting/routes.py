@@ -1,7 +1,7 @@
-"""`/v1/alert-rules`: what is watched, and who is told of it (rules S540–S559).
+"""`/v1/alert-rules`: what is monitored and who is notified (rules S540–S559).
 
-An admin makes rules: they carry data out. Every reader sees them and what is open. The alert tray at
-`/v1/alerts` tells what alarmed by itself; here stands what somebody asked to be told.
+Only admins create rules: they send data outside. Every reader sees the rules and what is firing. `/v1/alerts`
+lists built-in alerts too; this file serves only those that come from rules.
 """
 
 from __future__ import annotations
@@ -10,66 +10,66 @@ from litestar import Response, Router, delete, get, post, put
 from litestar.params import FromPath, JSONBody
 
 from observatory.features.alerting import commands as alerting
-from observatory.features.alerting.commands import rule_of
+from observatory.features.alerting.commands import rule_from_row
 from observatory.features.alerting.routes_shared import (
-    changed,
+    alerting_rows,
+    change_rule,
     check_endpoints,
-    created,
-    got,
-    item_of,
-    listed,
-    muted,
-    open_of,
-    removed,
-    rows_of,
-    tested,
+    create_rule,
+    get_rule,
+    list_rules,
+    mute_rule,
+    open_alert_item,
+    remove_rule,
+    rule_item,
+    send_rule_test,
 )
 from observatory.features.alerting.types import AlertRuleBody, DefaultsBody, MuteBody
 from observatory.http.answers import Cursor, Limit, json, page, read_cursor
 from observatory.http.app_state import Call, Here
-from observatory.http.permissions import need
+from observatory.http.permissions import require_permission
 
 
-@get("/alert-rules", summary="Alert rules, and what can be watched", operation_id="list_alert_rules")
-async def list_alert_rules(request: Call, house: Here) -> Response[bytes]:
-    return await listed(request, house, "alert")
+@get("/alert-rules", summary="List alert rules and available conditions", operation_id="list_alert_rules")
+async def list_alert_rules(request: Call, app: Here) -> Response[bytes]:
+    return await list_rules(request, app, "alert")
 
 
-@post("/alert-rules", summary="Make an alert rule", operation_id="create_alert_rule")
-async def create_alert_rule(request: Call, house: Here, data: JSONBody[AlertRuleBody]) -> Response[bytes]:
-    """It watches what happens from now on. Without endpoints it is told to nobody, and shown all the same."""
-    return await created(request, house, "alert", data)
+@post("/alert-rules", summary="Create an alert rule", operation_id="create_alert_rule")
+async def create_alert_rule(request: Call, app: Here, data: JSONBody[AlertRuleBody]) -> Response[bytes]:
+    """Counts events from now on. Without endpoints nothing is sent, but alerts are still shown."""
+    return await create_rule(request, app, "alert", data)
 
 
 @post(
     "/alert-rules/defaults",
-    summary="Make the rules that every house should have",
+    summary="Create the recommended alert rules",
     operation_id="create_default_alert_rules",
 )
 async def create_default_alert_rules(
-    request: Call, house: Here, data: JSONBody[DefaultsBody]
+    request: Call, app: Here, data: JSONBody[DefaultsBody]
 ) -> Response[bytes]:
-    """What some alert rule watches already is left out."""
-    who = await need(request, house, "admin")
-    await check_endpoints(house, who, data.endpoint_ids)
-    act = alerting.add_defaults(who, tuple(dict.fromkeys(data.endpoint_ids)), house.clock())
-    verdict = await house.command(act)
+    """Conditions that an alert rule already watches are skipped."""
+    who = await require_permission(request, app, "admin")
+    await check_endpoints(app, who, data.endpoint_ids)
+    act = alerting.add_defaults(who, tuple(dict.fromkeys(data.endpoint_ids)), app.clock())
+    verdict = await app.command(act)
     if verdict.code >= 400:
         return json(verdict.answer, verdict.code)
-    return json({"items": [item_of(row, {}, house.clock()) for row in verdict.answer]}, 201)
+    return json({"items": [rule_item(row, {}, app.clock()) for row in verdict.answer]}, 201)
 
 
-@get("/alert-rules/{rule_id:str}", summary="One alert rule", operation_id="get_alert_rule")
-async def get_alert_rule(request: Call, house: Here, rule_id: FromPath[str]) -> Response[bytes]:
-    return await got(request, house, "alert", rule_id)
+@get("/alert-rules/{rule_id:str}", summary="Get an alert rule", operation_id="get_alert_rule")
+async def get_alert_rule(request: Call, app: Here, rule_id: FromPath[str]) -> Response[bytes]:
+    return await get_rule(request, app, "alert", rule_id)
 
 
-@put("/alert-rules/{rule_id:str}", summary="Change an alert rule, whole", operation_id="change_alert_rule")
+@put("/alert-rules/{rule_id:str}", summary="Replace an alert rule", operation_id="change_alert_rule")
 async def change_alert_rule(
-    request: Call, house: Here, rule_id: FromPath[str], data: JSONBody[AlertRuleBody]
+    request: Call, app: Here, rule_id: FromPath[str], data: JSONBody[AlertRuleBody]
 ) -> Response[bytes]:
-    """What is open of it is resolved, and it begins anew."""
-    return await changed(request, house, "alert", rule_id, data)
+    """Its firing alerts are resolved, and the rule starts over."""
+    return await change_rule(request, app, "alert", rule_id, data)
 
 
 @delete(
@@ -78,44 +78,42 @@ async def change_alert_rule(
     summary="Remove an alert rule",
     operation_id="remove_alert_rule",
 )
-async def remove_alert_rule(request: Call, house: Here, rule_id: FromPath[str]) -> Response[bytes]:
-    return await removed(request, house, "alert", rule_id)
+async def remove_alert_rule(request: Call, app: Here, rule_id: FromPath[str]) -> Response[bytes]:
+    return await remove_rule(request, app, "alert", rule_id)
 
 
 @post(
     "/alert-rules/{rule_id:str}/mute",
     status_code=200,
-    summary="Tell nobody outside for so many minutes",
+    summary="Mute an alert rule for a number of minutes",
     operation_id="mute_alert_rule",
 )
 async def mute_alert_rule(
-    request: Call, house: Here, rule_id: FromPath[str], data: JSONBody[MuteBody]
+    request: Call, app: Here, rule_id: FromPath[str], data: JSONBody[MuteBody]
 ) -> Response[bytes]:
-    """It is judged and shown all the same. What still fires when the mute ends is told then."""
-    return await muted(request, house, "alert", rule_id, data)
+    """The rule is still evaluated and shown. What still fires when the mute ends is sent then."""
+    return await mute_rule(request, app, "alert", rule_id, data)
 
 
 @post(
     "/alert-rules/{rule_id:str}/test",
     status_code=200,
-    summary="Send a marked test to the rule's endpoints, and tell how each took it",
+    summary="Send a marked test to the rule's endpoints and return each result",
     operation_id="test_alert_rule",
 )
-async def test_alert_rule(request: Call, house: Here, rule_id: FromPath[str]) -> Response[bytes]:
-    return await tested(request, house, "alert", rule_id)
+async def test_alert_rule(request: Call, app: Here, rule_id: FromPath[str]) -> Response[bytes]:
+    return await send_rule_test(request, app, "alert", rule_id)
 
 
-@get("/alerts/open", summary="What rules fire for now, newest first", operation_id="open_alerts")
-async def open_alerts(
-    request: Call, house: Here, cursor: Cursor = None, limit: Limit = 50
-) -> Response[bytes]:
-    tenant_id = (await need(request, house, "read")).tenant_id
-    found = await rows_of(house).alerts_open(tenant_id, read_cursor(cursor), limit + 1)
-    ids = sorted({row["rule_id"] for row in found})
-    rules = await house.store.rows(tenant_id, "alert_rules", rule_id=ids) if ids else []
-    named = {row["rule_id"]: rule_of(row) for row in rules}
-    items = [open_of(row, named[row["rule_id"]]) for row in found]
-    last = found[limit - 1]["raised_seq"] if len(found) > limit else None
+@get("/alerts/open", summary="List firing alerts, newest first", operation_id="open_alerts")
+async def open_alerts(request: Call, app: Here, cursor: Cursor = None, limit: Limit = 50) -> Response[bytes]:
+    tenant_id = (await require_permission(request, app, "read")).tenant_id
+    rows = await alerting_rows(app).alerts_open(tenant_id, read_cursor(cursor), limit + 1)
+    ids = sorted({row["rule_id"] for row in rows})
+    rule_rows = await app.store.rows(tenant_id, "alert_rules", rule_id=ids) if ids else []
+    named = {row["rule_id"]: rule_from_row(row) for row in rule_rows}
+    items = [open_alert_item(row, named[row["rule_id"]]) for row in rows]
+    last = rows[limit - 1]["raised_seq"] if len(rows) > limit else None
     return json(page(items, limit, last))
 
 

@@ -1,8 +1,8 @@
-"""The alert tray: what alarmed somebody lately, newest first, each in one plain sentence (S311).
+"""The alert tray: recent alerts of all kinds, newest first, each as one plain sentence (S311).
 
-Which numbers are alerts is folded behind the commit; what is not folded yet is looked for among the newest
-numbers of the record. The words come from the audit event, and of a status alert from the archived message:
-nothing of a payload is kept here. `open` is told by what stands now, `until` by the event that ended it.
+Which numbers are alerts is folded after the commit; the newest numbers not folded yet are scanned directly.
+The text comes from the audit event, or for a status alert from the archived message: no payload is stored
+here. `open` comes from the current state, `until` from the event that ended the alert.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from litestar import Response, Router, get
 from litestar.params import FromQuery
 
 from observatory.errors import StoreError
-from observatory.features.alerting.routes_shared import rows_of
-from observatory.features.alerting.types_tray import ENDED, KINDS, RAISED, STATUS
-from observatory.features.archive.queries_content import reduced
-from observatory.features.graph.loader import playback
-from observatory.features.loops.commands_findings import open_loops
+from observatory.features.alerting.routes_shared import alerting_rows
+from observatory.features.alerting.types_tray import ENDED, KINDS, RAISED, STATUS, AlertLog
+from observatory.features.archive.queries_content import read_contents
+from observatory.features.graph.queries_session import playback
+from observatory.features.loops.queries import open_loops
 from observatory.http.answers import Cursor, Limit, json, page, read_cursor
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
 from observatory.pipeline.ports import EventFilter
 from observatory.protocol.clock import from_ns
 
-UNFOLDED = 5_000  # numbers the analyst has not come to that are looked through
-ENDS = 2_000  # ends of alerts that are looked at for one answer
+UNFOLDED = 5_000  # numbers not folded yet that are scanned
+ENDS = 2_000  # ends of alerts read for one response
 Kind = Literal[
     "entropy",
     "loop",
@@ -52,7 +52,7 @@ SEVERITY: dict[str, Severity] = {
     "eviction": "warning",
     "kill_switch": "critical",
 }
-# What alarms by itself is listed once: not again because a rule watches it too.
+# Built-in alerts are listed once: not again because a rule watches them too.
 LISTED = ("entropy", "injection", "violations", "budget")
 _EVENTS = tuple(f'"event_type":"{name}"'.encode() for name in (*RAISED, *ENDED))
 _STATUS = b'"av.message.type":"status_alert"'
@@ -60,7 +60,7 @@ Row = dict[str, Any]
 
 
 class AlertNotice(msgspec.Struct, kw_only=True):
-    """`until` is null while it is open, and where nothing ends such an alert; `link` is a path of ours."""
+    """`until` is null while it is open, and for kinds that have no end; `link` is a path in this UI."""
 
     id: str
     kind: Kind
@@ -75,54 +75,54 @@ class AlertNotice(msgspec.Struct, kw_only=True):
     link: str
 
 
-class _Said(msgspec.Struct):
+class _StatusText(msgspec.Struct):
     title: str | None = None
     summary: str | None = None
     severity: Severity = "info"
 
 
 class _Message(msgspec.Struct):
-    payload: _Said
+    payload: _StatusText
 
 
-@get("/alerts", summary="What alarmed somebody lately, newest first", operation_id="list_alerts")
+@get("/alerts", summary="List recent alerts, newest first", operation_id="list_alerts")
 async def list_alerts(
     request: Call,
-    house: Here,
+    app: Here,
     kind: FromQuery[Kind | None] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response[bytes]:
-    tenant_id = (await need(request, house, "read")).tenant_id
+    tenant_id = (await require_permission(request, app, "read")).tenant_id
     before = read_cursor(cursor)
     kinds = KINDS if kind is None else (kind,)
-    raised, ends = await _unfolded(house, tenant_id)
+    raised, ends = await _unfolded(app, tenant_id)
     found = {one: name for one, name in raised.items() if name in kinds and (before is None or one < before)}
-    with suppress(StoreError):  # insight away: what the newest numbers tell
-        rows = await house.derived.alerts(tenant_id, before, limit + 1, kinds)
+    with suppress(StoreError):  # derived store unavailable: only the newest numbers
+        rows = await app.derived.queries(AlertLog).alerts(tenant_id, before, limit + 1, kinds)
         found |= {row.seq: row.kind for row in rows}
         if rows:
-            past = await house.derived.alert_ends(tenant_id, rows[-1].seq, ENDS, kinds)
+            past = await app.derived.queries(AlertLog).alert_ends(tenant_id, rows[-1].seq, ENDS, kinds)
             ends += [row.seq for row in past]
     numbers = sorted(found, reverse=True)
     shown = {number: found[number] for number in numbers[:limit]}
-    items = await _items(house, tenant_id, shown, ends)
+    items = await _items(app, tenant_id, shown, ends)
     last = numbers[limit - 1] if len(numbers) > limit else None
     return json(page([*items, *numbers[limit:]], limit, last))
 
 
-async def _unfolded(house: House, tenant_id: str) -> tuple[dict[int, str], list[int]]:
-    """Alerts, and ends of alerts, among the numbers past the analyst's cursor, the newest of them."""
+async def _unfolded(app: AppState, tenant_id: str) -> tuple[dict[int, str], list[int]]:
+    """Alerts and ends of alerts among the newest numbers past the analyst's cursor."""
     folded = 0
     with suppress(StoreError):
-        folded = (await house.derived.progress(tenant_id)).seq
-    head, _ = await house.store.head(tenant_id)
-    after = max(folded, head - UNFOLDED)
+        folded = (await app.derived.progress(tenant_id)).seq
+    head, _ = await app.store.head(tenant_id)
+    ends_after = max(folded, head - UNFOLDED)
     raised: dict[int, str] = {}
     ends: list[int] = []
-    if after >= head:
+    if ends_after >= head:
         return raised, ends
-    for stored in await house.store.events(tenant_id, EventFilter(after=after), UNFOLDED, True):
+    for stored in await app.store.events(tenant_id, EventFilter(after=ends_after), UNFOLDED, True):
         if not (_STATUS in stored.record or any(mark in stored.record for mark in _EVENTS)):
             continue
         event = msgspec.json.decode(stored.record)
@@ -136,43 +136,46 @@ async def _unfolded(house: House, tenant_id: str) -> tuple[dict[int, str], list[
     return raised, ends
 
 
-async def _items(house: House, tenant_id: str, shown: dict[int, str], ends: list[int]) -> list[Row]:
-    records = await playback(house).records(tenant_id, [*shown, *ends])
+async def _items(app: AppState, tenant_id: str, shown: dict[int, str], ends: list[int]) -> list[Row]:
+    records = await playback(app).records(tenant_id, [*shown, *ends])
     events = {number: msgspec.json.decode(record) for number, record in records.items()}
     ended = _ended([events[number] for number in sorted(ends) if number in events])
-    said = await reduced(
-        house, tenant_id, [one for one, kind in shown.items() if kind == STATUS], lambda _, raw: _said(raw)
+    status = await read_contents(
+        app,
+        tenant_id,
+        [one for one, kind in shown.items() if kind == STATUS],
+        lambda _, raw: _status_text(raw),
     )
-    opened = await _open(house, tenant_id)
-    sessions = await _sessions(house, tenant_id, [events[one] for one in shown if one in events])
+    opened = await _open(app, tenant_id)
+    sessions = await _sessions(app, tenant_id, [events[one] for one in shown if one in events])
     return [
-        _item(number, kind, events[number], said.get(number), ended, opened, sessions)
+        _item(number, kind, events[number], status.get(number), ended, opened, sessions)
         for number, kind in shown.items()
         if number in events and not (kind == "rule" and events[number]["body"].get("condition") in LISTED)
     ]
 
 
-async def _open(house: House, tenant_id: str) -> set[Any]:
-    """Numbers of alarms that stand, evicted agents and engaged kill-switches by their ids."""
+async def _open(app: AppState, tenant_id: str) -> set[Any]:
+    """Numbers of firing alerts, evicted agents and engaged kill switches by their ids."""
     found: set[Any] = set()
-    for row in await house.store.alarmed(tenant_id, 1_000):
+    for row in await app.store.alarmed(tenant_id, 1_000):
         found |= {row["alert_seq"], *(loop.seq for loop in open_loops(row["loops"]))}
-    for row in await house.store.rows(tenant_id, "agents"):
+    for row in await app.store.rows(tenant_id, "agents"):
         if row["evicted_ns"] is not None:
             found.add((row["entity_id"], from_ns(row["evicted_ns"])))
-    engaged = await house.store.rows(tenant_id, "kill_switches", state=["engaged", "releasing"])
-    firing = await rows_of(house).alerts_open(tenant_id, None, 1_000)
+    engaged = await app.store.rows(tenant_id, "kill_switches", state=["engaged", "releasing"])
+    firing = await alerting_rows(app).alerts_open(tenant_id, None, 1_000)
     return found | {row["kill_id"] for row in engaged} | {row["raised_seq"] for row in firing}
 
 
-async def _sessions(house: House, tenant_id: str, events: list[Row]) -> dict[str, str]:
-    """Of status alerts, whose events name a session by its trace only."""
+async def _sessions(app: AppState, tenant_id: str, events: list[Row]) -> dict[str, str]:
+    """For status alerts, whose events name a session only by its trace."""
     traces = sorted({event["trace_id"] for event in events if "session_id" not in event["body"]})
-    rows = await house.store.rows(tenant_id, "sessions", trace_id=traces) if traces else []
+    rows = await app.store.rows(tenant_id, "sessions", trace_id=traces) if traces else []
     return {row["trace_id"]: row["session_id"] for row in rows}
 
 
-def _said(raw: bytes | None) -> _Said | None:
+def _status_text(raw: bytes | None) -> _StatusText | None:
     try:
         return None if raw is None else msgspec.json.decode(raw, type=_Message).payload
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -194,7 +197,7 @@ def _key(event: Row) -> tuple[Any, ...]:
 
 
 def _ended(ends: list[Row]) -> dict[tuple[Any, ...], list[tuple[int, str]]]:
-    """(number, time) of ends by key, oldest first. A kill-switch ends with its last stage."""
+    """(number, time) of ends by key, oldest first. A kill switch ends with its last stage."""
     found: dict[tuple[Any, ...], list[tuple[int, str]]] = {}
     for event in ends:
         if event["body"].get("stage", "released") == "released":
@@ -207,7 +210,7 @@ def _item(
     number: int,
     kind: str,
     event: Row,
-    said: _Said | None,
+    status: _StatusText | None,
     ended: dict[tuple[Any, ...], list[tuple[int, str]]],
     opened: set[Any],
     sessions: dict[str, str],
@@ -215,17 +218,17 @@ def _item(
     body, at = event["body"], event["observed_timestamp"]
     agent_id = body.get("agent_id") or event["attributes"].get("av.sender.agent_id")
     session_id = body.get("session_id") or (sessions.get(event["trace_id"]) if kind == STATUS else None)
-    after = [when for seq, when in ended.get(_key(event), ()) if seq > number] if kind != STATUS else []
-    stands = {number, body.get("kill_id"), (body.get("entity_id"), at)} - {None}
-    text = _sentence(kind, event, said)
+    ends_after = [when for seq, when in ended.get(_key(event), ()) if seq > number] if kind != STATUS else []
+    keys = {number, body.get("kill_id"), (body.get("entity_id"), at)} - {None}
+    text = _sentence(kind, event, status)
     return {
         "id": f"alert:{number}",
         "kind": kind,
-        "severity": _severity(kind, body, said),
+        "severity": _severity(kind, body, status),
         "text": text,
         "at": at,
-        "until": after[0] if after else None,
-        "open": kind != STATUS and not stands.isdisjoint(opened),
+        "until": ends_after[0] if ends_after else None,
+        "open": kind != STATUS and not keys.isdisjoint(opened),
         "agent_id": agent_id,
         "session_id": session_id,
         "sequence_number": number,
@@ -233,28 +236,28 @@ def _item(
     }
 
 
-def _severity(kind: str, body: Row, said: _Said | None) -> Severity:
+def _severity(kind: str, body: Row, status: _StatusText | None) -> Severity:
     if kind == STATUS:
-        return said.severity if said is not None else "info"
+        return status.severity if status is not None else "info"
     return body["severity"] if kind == "rule" else SEVERITY[kind]
 
 
 def _path(link: str) -> str:
-    """Of the page an alert names, whatever address the gateway had then."""
+    """The path of the page an alert links to, whatever address the gateway had then."""
     parts = urlsplit(link)
     return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
 
 
-def _sentence(kind: str, event: Row, said: _Said | None) -> str:
+def _sentence(kind: str, event: Row, status: _StatusText | None) -> str:
     body = event["body"]
     agent, summary = body.get("agent_id") or "an agent", str(body.get("summary", ""))
     if kind == "entropy":
         pattern = body.get("repeated_pattern") or {}
         tool = f"`{pattern['tool_call']}`" if pattern.get("tool_call") else "the same step"
         failing = "failing " if pattern.get("action_status") == "failure" else ""
-        return f"{agent} goes in circles: same {failing}{tool} {body.get('occurrence_count')} times"
+        return f"{agent} is looping: same {failing}{tool} {body.get('occurrence_count')} times"
     if kind == "loop":
-        return f"{agent} goes in circles: {body['reason']}" if body.get("reason") else summary
+        return f"{agent} is looping: {body['reason']}" if body.get("reason") else summary
     if kind == "injection":
         return f"{summary}: {', '.join(body['patterns'])}"
     if kind == "violation":
@@ -263,16 +266,16 @@ def _sentence(kind: str, event: Row, said: _Said | None) -> str:
         )
         return f"{agent}{version} sent a message that breaks the schema: {body.get('violation_reason')}"
     if kind == "budget_warning":
-        return f"{body['scope']} {body['whose']} is beyond its soft cap of {body['soft']}; a person must look"
+        return f"{body['scope']} {body['whose']} exceeded its soft cap of {body['soft']}; needs review"
     if kind == "budget_exceeded":
         return (
             f"{agent} was refused: {body['scope']} {body['whose']} may spend {body['hard']}, has spent "
             f"{body['spent']}, and this costs {body['cost']}"
         )
     if kind == STATUS:
-        if said is None or said.title is None:
-            return "an agent reported how its work stands; its words were shredded"
-        return said.title if not said.summary else f"{said.title}: {said.summary}"
+        if status is None or status.title is None:
+            return "status report of an agent; its text was shredded"
+        return status.title if not status.summary else f"{status.title}: {status.summary}"
     return summary
 
 

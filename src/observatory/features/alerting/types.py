@@ -1,4 +1,4 @@
-"""Words of the doors of alert rules and scaling triggers: what they take and what they answer."""
+"""Request and response types of the routes of alert rules and scaling triggers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import msgspec
 
 from observatory.features.alerting.types_rules import (
     LONGEST_S,
-    MOST_AMOUNT,
-    MOST_ENDPOINTS,
+    MAX_AMOUNT,
+    MAX_ENDPOINTS,
     AlertSeverity,
     Compare,
     Condition,
@@ -22,12 +22,12 @@ from observatory.protocol.rules import Name, Title
 
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=LONGEST_S)]
 Endpoints = Annotated[
-    list[Annotated[str, msgspec.Meta(max_length=64)]], msgspec.Meta(max_length=MOST_ENDPOINTS)
+    list[Annotated[str, msgspec.Meta(max_length=64)]], msgspec.Meta(max_length=MAX_ENDPOINTS)
 ]
 
 
-class RuleBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is left out is as the condition has it by default; see `conditions` in the list."""
+class WatchRuleBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Omitted fields take the condition's defaults; see `conditions` in the list."""
 
     name: Title
     condition: Condition
@@ -43,17 +43,17 @@ class RuleBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     was: Was | None = None
 
 
-class AlertRuleBody(RuleBody, kw_only=True, forbid_unknown_fields=True):
+class AlertRuleBody(WatchRuleBody, kw_only=True, forbid_unknown_fields=True):
     """`window_s` is for conditions that count events, `for_s` for levels that must last."""
 
     window_s: Annotated[int, msgspec.Meta(ge=1, le=LONGEST_S)] | None = None
 
 
-class ScalingTriggerBody(RuleBody, kw_only=True, forbid_unknown_fields=True):
-    """Which way and by how many agents; it is told again after each cool-down while it holds."""
+class ScalingTriggerBody(WatchRuleBody, kw_only=True, forbid_unknown_fields=True):
+    """Direction and number of agents; raised again after each cooldown while the condition holds."""
 
     direction: Direction
-    amount: Annotated[int, msgspec.Meta(ge=1, le=MOST_AMOUNT)] = 1
+    amount: Annotated[int, msgspec.Meta(ge=1, le=MAX_AMOUNT)] = 1
 
 
 class MuteBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -67,7 +67,7 @@ class DefaultsBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RuleItem(msgspec.Struct, kw_only=True):
-    """`open`: how many subjects it fires for now."""
+    """`open`: how many subjects are firing."""
 
     rule_id: str
     purpose: Purpose
@@ -114,7 +114,7 @@ class RuleList(msgspec.Struct, kw_only=True):
 
 
 class LevelItem(msgspec.Struct, kw_only=True):
-    """What stands now for one subject; `breaches`: it is past the threshold."""
+    """The current level of one subject; `breaches`: it is past the threshold."""
 
     subject: str
     value: float
@@ -122,7 +122,7 @@ class LevelItem(msgspec.Struct, kw_only=True):
 
 
 class TriggerLevel(msgspec.Struct, kw_only=True):
-    """The subjects nearest to what the trigger waits for, the nearest first; `of` is how many there are."""
+    """The subjects nearest to the threshold, nearest first; `of` is how many there are."""
 
     rule_id: str
     subjects: list[LevelItem]
@@ -154,7 +154,7 @@ class TestOutcome(msgspec.Struct, kw_only=True):
 
 
 class TestAnswer(msgspec.Struct, kw_only=True):
-    """`sequence_number` is that of the test's own event. Without endpoints nobody was told."""
+    """`sequence_number` is that of the test's own event. Without endpoints nothing was sent."""
 
     rule_id: str
     sequence_number: int
@@ -162,7 +162,7 @@ class TestAnswer(msgspec.Struct, kw_only=True):
 
 
 class OpenAlert(msgspec.Struct, kw_only=True):
-    """Something a rule fires for now. `muted`: nobody outside was told of it."""
+    """A firing alert. `muted`: no notification was sent."""
 
     rule_id: str
     purpose: Purpose

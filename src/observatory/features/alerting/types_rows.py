@@ -1,6 +1,6 @@
-"""What the evaluator of alert rules reads of the record: standings, and what waits for whom.
+"""The store interface of the alert evaluator: rule states, silent agents and queues.
 
-Promised by every store; committed rows of one tenant. Each is asked only where a rule asks.
+Implemented by every store; committed rows of one tenant. Each is read only when a rule needs it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
 class QuietAgent(NamedTuple):
-    """An agent whose heart was last heard then; `evicted_ns` once it was taken out of the map."""
+    """An agent whose last heartbeat was then; `evicted_ns` once it was evicted."""
 
     agent_id: str
     agent_type: str | None
@@ -18,7 +18,7 @@ class QuietAgent(NamedTuple):
     evicted_ns: int | None
 
 
-class Waiting(NamedTuple):
+class QueuedMessages(NamedTuple):
     """Messages that wait with an agent of this kind, or parked under an address (agent type None)."""
 
     address: str | None
@@ -27,7 +27,7 @@ class Waiting(NamedTuple):
     messages: int
 
 
-class Unanswered(NamedTuple):
+class PendingApprovals(NamedTuple):
     """Gates and decisions that wait for a person; the oldest of each."""
 
     gates: int
@@ -47,12 +47,12 @@ class AlertingRows(Protocol):
     async def quiet_agents(
         self, tenant_id: str, before_ns: int, gone_ns: int, limit: int
     ) -> list[QuietAgent]:
-        """Not heard since `before_ns`; evicted ones only if that was after `gone_ns`. Most silent first."""
+        """Silent since `before_ns`; evicted ones only if that was after `gone_ns`. Most silent first."""
 
-    async def queues(self, tenant_id: str) -> list[Waiting]:
-        """What is not acknowledged, by who holds it."""
+    async def queues(self, tenant_id: str) -> list[QueuedMessages]:
+        """Unacknowledged messages, by recipient."""
 
-    async def unanswered(self, tenant_id: str) -> Unanswered: ...
+    async def unanswered(self, tenant_id: str) -> PendingApprovals: ...
 
     async def letters_waiting(self, tenant_id: str) -> int: ...
 

@@ -1,9 +1,8 @@
-"""Words of alert rules and scaling triggers: what can be watched, by what measure, and a rule itself.
+"""Alert rules and scaling triggers: the conditions, their units and scopes, and the rule type.
 
-Law: both are one kind of rule, judged by one evaluator; `purpose` says what comes of it, an alert that is
-raised and resolved, or a trigger that suggests more or fewer agents. A condition is looked for in events of
-the record, counted in a window, or it is a level that stands now. What cannot be watched so is refused with
-one sentence, before it is kept.
+Both are one kind of rule, evaluated by one evaluator; `purpose` says what it produces: an alert that is
+raised and resolved, or a trigger that suggests more or fewer agents. A condition either counts events of the
+record in a window, or reads a current level. An invalid rule is refused with one message before it is stored.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ CONDITIONS: Final[tuple[Condition, ...]] = get_args(Condition)
 PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 
 LONGEST_S: Final = 86_400
-MOST_COUNTED: Final = 10_000  # events of one subject that are counted in a window
+MAX_COUNTED: Final = 10_000  # events of one subject that are counted in a window
 LARGEST: Final = 1e12
-MOST_ENDPOINTS: Final = 16
-MOST_AMOUNT: Final = 1_000
+MAX_ENDPOINTS: Final = 16
+MAX_AMOUNT: Final = 1_000
 
 
-class Kind(NamedTuple):
-    """A condition: its measure, whose it can be (the first by default), and where its events come from."""
+class ConditionSpec(NamedTuple):
+    """A condition: its unit, its scopes (the first is the default), and the events it counts."""
 
     text: str
     unit: str
@@ -62,18 +61,18 @@ class Kind(NamedTuple):
         return not self.events
 
 
-KINDS: Final[dict[Condition, Kind]] = {
-    "entropy": Kind(
-        "a session goes in circles, by either detector",
-        "alarms",
+KINDS: Final[dict[Condition, ConditionSpec]] = {
+    "entropy": ConditionSpec(
+        "a session is looping, by either detector",
+        "alerts",
         ("session", "agent", "tenant"),
         1,
         "critical",
         ("entropy_alert", "loop_detected"),
         3_600,
     ),
-    "injection": Kind(
-        "a text that reaches agents has words of known prompt injections",
+    "injection": ConditionSpec(
+        "text sent to agents matches a known prompt injection",
         "findings",
         ("session", "agent", "tenant"),
         1,
@@ -81,18 +80,18 @@ KINDS: Final[dict[Condition, Kind]] = {
         ("injection_suspected",),
         3_600,
     ),
-    "violations": Kind(
-        "messages break the schema", "messages", ("agent", "tenant"), 5, "error", ("schema_violation",)
+    "violations": ConditionSpec(
+        "messages violate the schema", "messages", ("agent", "tenant"), 5, "error", ("schema_violation",)
     ),
-    "security": Kind(
-        "somebody spoke in another's name, or as what they are not",
+    "security": ConditionSpec(
+        "a sender impersonated another identity or role",
         "events",
         ("tenant",),
         1,
         "critical",
         ("security_violation",),
     ),
-    "budget": Kind(
+    "budget": ConditionSpec(
         "a soft or a hard cap was reached",
         "messages",
         ("budget", "tenant"),
@@ -101,33 +100,33 @@ KINDS: Final[dict[Condition, Kind]] = {
         ("budget_warning", "budget_exceeded"),
         3_600,
     ),
-    "burn_rate": Kind(
-        "money spent a minute, averaged over the last five",
-        "a minute",
+    "burn_rate": ConditionSpec(
+        "spend per minute, averaged over the last five",
+        "per minute",
         ("tenant", "cluster", "session", "agent"),
         1,
         "warning",
     ),
-    "silence": Kind("an agent missed its heartbeats, for so long", "s", ("agent",), 60, "warning"),
-    "silent_agents": Kind(
-        "agents that missed a heartbeat or were evicted lately",
+    "silence": ConditionSpec("seconds since an agent's last heartbeat", "s", ("agent",), 60, "warning"),
+    "silent_agents": ConditionSpec(
+        "agents that missed a heartbeat or were recently evicted",
         "agents",
         ("capability", "cluster", "tenant"),
         1,
         "warning",
     ),
-    "queue_depth": Kind(
-        "messages that were sent to somebody and not acknowledged",
+    "queue_depth": ConditionSpec(
+        "messages sent and not acknowledged",
         "messages",
         ("capability", "cluster", "tenant"),
         50,
         "warning",
     ),
-    "breaker": Kind(
+    "breaker": ConditionSpec(
         "the circuit of a capability is not closed (1) or closed (0)", "", ("capability",), 1, "error"
     ),
-    "dead_letters": Kind(
-        "what could not be delivered or run was given up",
+    "dead_letters": ConditionSpec(
+        "messages or runs that became dead letters",
         "letters",
         ("tenant",),
         1,
@@ -135,12 +134,14 @@ KINDS: Final[dict[Condition, Kind]] = {
         ("dead_lettered",),
         3_600,
     ),
-    "dead_letters_waiting": Kind("dead letters that wait for a person", "letters", ("tenant",), 10, "error"),
-    "gate_age": Kind(
-        "the oldest gate or decision has waited for an answer so long", "s", ("tenant",), 300, "warning"
+    "dead_letters_waiting": ConditionSpec(
+        "dead letters waiting for a person", "letters", ("tenant",), 10, "error"
     ),
-    "chain": Kind(
-        "a proof does not hold: a broken chain, a peer's fork, an accepted rollback",
+    "gate_age": ConditionSpec(
+        "age of the oldest gate or decision waiting for an answer", "s", ("tenant",), 300, "warning"
+    ),
+    "chain": ConditionSpec(
+        "verification failed: a broken chain, a peer's fork, an accepted rollback",
         "events",
         ("log",),
         1,
@@ -148,30 +149,31 @@ KINDS: Final[dict[Condition, Kind]] = {
         ("chain_broken", "peer_fork_detected", "rollback_accepted"),
         LONGEST_S,
     ),
-    "checkpoint_lag": Kind(
-        "events have waited to be signed so long, or the log is not signed at all",
+    "checkpoint_lag": ConditionSpec(
+        "how long events have waited to be signed, or the log is not signed at all",
         "s",
         ("tenant",),
         30,
         "critical",
     ),
-    "certificate": Kind(
-        "a certificate in use ends soon or could not be replaced (1), or has ended (2)",
+    "certificate": ConditionSpec(
+        "a certificate in use expires soon or could not be replaced (1), or has expired (2)",
         "",
         ("certificate",),
         1,
         "error",
     ),
 }
-# What suggests more or fewer agents.
+# Conditions that scaling triggers may use.
 SCALABLE: Final[tuple[Condition, ...]] = ("queue_depth", "silent_agents", "breaker", "burn_rate")
 
-# What can be too little as well.
+# Conditions that can also be below a threshold.
 LOW: Final[tuple[Condition, ...]] = ("queue_depth", "burn_rate")
 
 
 class AlertRule(msgspec.Struct, frozen=True, kw_only=True):
-    """As it is judged. `target` narrows it to one of its scope; without one each is a subject of its own."""
+    """A rule as it is evaluated. `target` narrows it to one member of its scope; without one, each member is
+    a subject."""
 
     rule_id: str
     purpose: Purpose
@@ -190,7 +192,7 @@ class AlertRule(msgspec.Struct, frozen=True, kw_only=True):
     endpoint_ids: tuple[str, ...]
     enabled: bool
     muted_until_ns: int
-    since_seq: int  # events up to this number do not count: they were before the rule, or its last change
+    since_seq: int  # events up to this number are before the rule or its last change, and do not count
 
     def is_muted(self, now_ns: int) -> bool:
         return self.muted_until_ns > now_ns
@@ -200,49 +202,49 @@ class AlertRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def problem_of(rule: AlertRule) -> str | None:
-    """Why this cannot be watched; None when it can."""
+    """Why this rule is invalid; None when it is valid."""
     kind = KINDS[rule.condition]
     if rule.scope not in kind.scopes:
-        return f"{rule.condition} is watched for {_either(kind.scopes)}"
+        return f"{rule.condition} has scope {_either(kind.scopes)}"
     if rule.target is not None and rule.scope == "tenant":
-        return "a rule for the whole tenant has no target"
+        return "a rule with scope tenant has no target"
     if not math.isfinite(rule.threshold) or not 0 <= rule.threshold <= LARGEST:
-        return f"threshold is a number from 0 to {LARGEST:.0f}"
+        return f"threshold must be a number from 0 to {LARGEST:.0f}"
     if kind.is_level:
         return _problem_of_low(rule) or _problem_of_purpose(rule)
     if rule.compare == "below":
-        return f"{rule.condition} counts events: it can be above its threshold, not below"
+        return f"{rule.condition} counts events: compare must be above"
     if rule.for_s:
-        return f"{rule.condition} counts events in its window_s; leave for_s out"
-    if not 1 <= rule.threshold <= MOST_COUNTED or rule.threshold != int(rule.threshold):
-        return f"the threshold of {rule.condition} is a whole number from 1 to {MOST_COUNTED}"
+        return f"{rule.condition} counts events in its window_s; omit for_s"
+    if not 1 <= rule.threshold <= MAX_COUNTED or rule.threshold != int(rule.threshold):
+        return f"the threshold of {rule.condition} must be a whole number from 1 to {MAX_COUNTED}"
     return _problem_of_purpose(rule)
 
 
 def _problem_of_low(rule: AlertRule) -> str | None:
     if rule.compare == "above":
-        # Whoever was above it once would be for ever: what has no reading is nought.
+        # A subject above it once would stay so forever: no reading means zero.
         if rule.threshold == 0 and rule.scope != "tenant":
-            return f"a threshold of 0 holds for each {rule.scope} for ever; give a greater one"
+            return f"a threshold of 0 always holds for each {rule.scope}; use a greater one"
         return None
     if rule.condition not in LOW:
-        return f"below is for {_either(LOW)}"
+        return f"compare below is only for {_either(LOW)}"
     if rule.target is None and rule.scope != "tenant":
-        return f"below needs a target: what has nothing to do is in no list of each {rule.scope}"
+        return f"compare below needs a target: an idle {rule.scope} appears in no list"
     return None
 
 
 def _problem_of_purpose(rule: AlertRule) -> str | None:
     if rule.purpose == "alert":
         if rule.direction is not None or rule.amount is not None:
-            return "an alert suggests no direction and no amount; make a scaling trigger"
+            return "an alert rule has no direction and no amount; create a scaling trigger"
         return None
     if rule.condition not in SCALABLE:
         return f"a scaling trigger watches {_either(SCALABLE)}"
     if rule.direction is None or rule.amount is None:
-        return "a scaling trigger has a direction, up or down, and an amount of agents"
+        return "a scaling trigger needs a direction, up or down, and a number of agents"
     if rule.cooldown_s < 1:
-        return "a scaling trigger is told again after each cool-down: cooldown_s is at least 1"
+        return "a scaling trigger is raised again after each cooldown: cooldown_s must be at least 1"
     return None
 
 
@@ -250,32 +252,33 @@ def _either(words: tuple[str, ...]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def plain(value: float) -> str:
+def decimal_text(value: float) -> str:
     """Decimal text: events hold no floats."""
     text = f"{value:.6f}".rstrip("0").rstrip(".")
     return text if text not in ("", "-0") else "0"
 
 
-class Default(NamedTuple):
-    """A rule that is offered to who has none."""
+class DefaultRule(NamedTuple):
+    """A recommended rule."""
 
     name: str
     condition: Condition
     threshold: float
     for_s: int = 0
+    former_name: str = ""  # rules created under it are still recognized as this one
 
 
-# Quiet on a healthy mesh; every one shows in the windows, whoever else is told.
+# Quiet on a healthy mesh; alerts of all of them are shown in the UI, whether or not endpoints are notified.
 DEFAULTS: Final = (
-    Default("Agent goes in circles", "entropy", 1),
-    Default("Prompt injection suspected", "injection", 1),
-    Default("Messages break the schema", "violations", 5),
-    Default("A cap was reached", "budget", 1),
-    Default("Agent is silent", "silence", 60),
-    Default("Given up as dead letter", "dead_letters", 1),
-    Default("A person is waited for", "gate_age", 300),
-    Default("A proof does not hold", "chain", 1),
-    Default("The log is not signed in time", "checkpoint_lag", 30, 10),
-    Default("A certificate ends soon", "certificate", 1),
-    Default("A certificate has ended", "certificate", 2),
+    DefaultRule("Agent is looping", "entropy", 1, former_name="Agent goes in circles"),
+    DefaultRule("Prompt injection suspected", "injection", 1),
+    DefaultRule("Schema violations", "violations", 5, former_name="Messages break the schema"),
+    DefaultRule("Budget cap reached", "budget", 1, former_name="A cap was reached"),
+    DefaultRule("Agent is silent", "silence", 60),
+    DefaultRule("Dead letter", "dead_letters", 1, former_name="Given up as dead letter"),
+    DefaultRule("Approval waiting", "gate_age", 300, former_name="A person is waited for"),
+    DefaultRule("Verification failed", "chain", 1, former_name="A proof does not hold"),
+    DefaultRule("Log signing is late", "checkpoint_lag", 30, 10, former_name="The log is not signed in time"),
+    DefaultRule("Certificate expires soon", "certificate", 1, former_name="A certificate ends soon"),
+    DefaultRule("Certificate expired", "certificate", 2, former_name="A certificate has ended"),
 )

@@ -1,4 +1,4 @@
-"""What the alert tray lists: which events of the record alarm somebody, and which end that alarm (S311)."""
+"""The kinds of the alert tray: which events of the record raise an alert, and which end it (S311)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS: Final = (*RAISED.values(), STATUS)
 
 
 class AlertRow(NamedTuple):
-    """By number only: words are read from the record. `starts` is 0 for what ends an alert of its kind."""
+    """By number only: the text is read from the record. `starts` is 0 for the end of an alert of its kind."""
 
     seq: int
     kind: str
@@ -40,7 +40,7 @@ class AlertRow(NamedTuple):
 
 
 class AlertLog(Protocol):
-    """Promised by the derived store."""
+    """Implemented by the derived store."""
 
     async def alerts(
         self, tenant_id: str, before: int | None, limit: int, kinds: Collection[str]
@@ -50,4 +50,4 @@ class AlertLog(Protocol):
     async def alert_ends(
         self, tenant_id: str, after: int, limit: int, kinds: Collection[str]
     ) -> list[AlertRow]:
-        """What ended alerts of these kinds past a number, oldest first."""
+        """Ends of alerts of these kinds past a number, oldest first."""

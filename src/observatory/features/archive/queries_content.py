@@ -1,6 +1,6 @@
-"""Words of many messages, by number: read a few megabytes at a time, reduced in a thread to what is wanted.
+"""Reads the contents of many messages by number, a few megabytes at a time, and reduces them in a thread.
 
-What is more than one answer may cost is left out, the last of the numbers first.
+Beyond the limit of one response, the last of the numbers are left out.
 """
 
 from __future__ import annotations
@@ -9,34 +9,34 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from observatory.features.graph.loader import playback
-from observatory.http.app_state import House
+from observatory.features.graph.queries_session import playback
+from observatory.http.app_state import AppState
 
 T = TypeVar("T")
-MOST = 5_000
-MOST_BYTES = 64 * 1024 * 1024
+MAX_MESSAGES = 5_000
+MAX_BYTES = 64 * 1024 * 1024
 AT_ONCE = 8 * 1024 * 1024
 
 
-async def reduced(
-    house: House, tenant_id: str, numbers: Iterable[int], read: Callable[[str, bytes | None], T]
+async def read_contents(
+    app: AppState, tenant_id: str, numbers: Iterable[int], read: Callable[[str, bytes | None], T]
 ) -> dict[int, T]:
-    """`read` is given a message's type and its bytes as archived, None once shredded."""
-    asked = list(dict.fromkeys(numbers))[:MOST]
+    """`read` gets a message's type and its archived bytes, None once shredded."""
+    asked = list(dict.fromkeys(numbers))[:MAX_MESSAGES]
     found: dict[int, T] = {}
     if not asked:
         return found
-    lengths = await playback(house).lengths(tenant_id, asked)
-    for part in portions([number for number in asked if number in lengths], lengths, AT_ONCE, MOST_BYTES):
-        contents = await house.store.contents(tenant_id, part)
+    lengths = await playback(app).lengths(tenant_id, asked)
+    for part in byte_portions([number for number in asked if number in lengths], lengths, AT_ONCE, MAX_BYTES):
+        contents = await app.store.contents(tenant_id, part)
         found |= await asyncio.to_thread(_read, contents, read)
     return found
 
 
-def portions(
+def byte_portions(
     numbers: Sequence[int], lengths: Mapping[int, int], at_once: int, most: int
 ) -> Iterator[list[int]]:
-    """In order, each of so many bytes or one message, all together no more than the most."""
+    """In order: each portion of at most `at_once` bytes or one message, all together at most `most` bytes."""
     part: list[int] = []
     size = total = 0
     for number in numbers:

@@ -1,49 +1,35 @@
-"""The Forensic Inspector's words: the message archive and the audit trail.
+"""Routes of the Forensic Inspector: the message archive and the audit trail.
 
-Everything served comes as it was stored: messages in the agent's own bytes, audit events in the exact
-bytes that were hashed. Lists are newest first with keyset cursors; a trace is oldest first.
+Everything is served as it was stored: messages in the agent's own bytes, audit events in the exact bytes that
+were hashed. Lists are newest first with keyset cursors; a trace is oldest first.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Annotated
 
 import msgspec
-from litestar import Response, Router, get, post
-from litestar.enums import MediaType
-from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from litestar import Response, Router, get
+from litestar.params import FromPath, FromQuery, QueryParameter
 
-from observatory.errors import ObservatoryError
-from observatory.features.redaction.shredded import items_of
-from observatory.features.verification.commands import tell_broken
-from observatory.features.verification.log_root import LogCheck
-from observatory.features.verification.routes import VerifyRequest, verify_range
-from observatory.http.answers import (
-    MAX_SEQUENCE,
-    Cursor,
-    Limit,
-    Refusal,
-    json,
-    make_cursor,
-    page,
-    read_cursor,
-)
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
+from observatory.features.archive.queries import events_page
+from observatory.features.redaction.queries_shredded import items_of
+from observatory.http.answers import MAX_SEQUENCE, Cursor, Limit, Refusal, json, page, read_cursor
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
 from observatory.pipeline.ports import EventFilter, MessageFilter, StoredEvent
 from observatory.protocol import clock
 from observatory.protocol.identity import agent_entity_id, canonical_uuid
 from observatory.protocol.otel import trace_id_of_session
 from observatory.protocol.thoughts import THOUGHTS
 
-PORTION, LOOKED_AT = 2_000, 20_000
+SCAN_PAGE, MAX_SCANNED = 2_000, 20_000
 
 
-@get("/messages", summary="The message archive, newest first", operation_id="list_messages")
+@get("/messages", summary="List archived messages, newest first", operation_id="list_messages")
 async def list_messages(
     request: Call,
-    house: Here,
+    app: Here,
     session_id: FromQuery[str | None] = None,
     agent_id: Annotated[str | None, QueryParameter(description="An agent's name or entity id.")] = None,
     message_type: FromQuery[str | None] = None,
@@ -54,20 +40,20 @@ async def list_messages(
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Response[bytes]:
-    principal = await need(request, house, "read")
+    principal = await require_permission(request, app, "read")
     newest_first = after is None
-    mark = read_cursor(cursor)
+    position = read_cursor(cursor)
     where = MessageFilter(
-        after=after if newest_first or mark is None else mark,
-        before=mark if newest_first else None,
+        after=after if newest_first or position is None else position,
+        before=position if newest_first else None,
         session_id=None if session_id is None else canonical_uuid(session_id) or session_id,
         agent=agent_id,
         message_type=message_type,
         state=in_state,
     )
-    found = await house.store.messages(principal.tenant_id, where, limit + 1, newest_first)
+    found = await app.store.messages(principal.tenant_id, where, limit + 1, newest_first)
     last = found[limit - 1].sequence_number if len(found) > limit else None
-    items = await items_of(house, principal.tenant_id, found[:limit])
+    items = await items_of(app, principal.tenant_id, found[:limit])
     return json(page([*items, *found[limit:]], limit, last))
 
 
@@ -78,44 +64,44 @@ async def list_messages(
 )
 async def get_message(
     request: Call,
-    house: Here,
+    app: Here,
     message_id: FromPath[str],
-    raw: Annotated[bool, QueryParameter(description="Answer the exact bytes the agent sent.")] = False,
+    raw: Annotated[bool, QueryParameter(description="Return the exact bytes the agent sent.")] = False,
 ) -> Response[bytes]:
-    principal = await need(request, house, "read")
-    # A path, because the name of a step holds a slash; the router leaves its own in front.
-    found = await house.store.message(principal.tenant_id, message_id.removeprefix("/"))
+    principal = await require_permission(request, app, "read")
+    # A path, because a step's name contains a slash; the router keeps its own leading slash.
+    found = await app.store.message(principal.tenant_id, message_id.removeprefix("/"))
     if found is None:
         raise Refusal(404, "not_found", "no message or step of this tenant has that id")
     if raw or "application/octet-stream" in request.headers.get("accept", ""):
         if found.raw is None:
-            raise Refusal(
-                410, "shredded", "the bytes of this message were shredded by order; its proof stands"
-            )
+            raise Refusal(410, "shredded", "this message was shredded by request; its proof remains")
         return Response(found.raw, media_type="application/octet-stream")
-    return json((await items_of(house, principal.tenant_id, [found]))[0])
+    return json((await items_of(app, principal.tenant_id, [found]))[0])
 
 
 @get(
-    "/audit/trace/{trace_id:str}", summary="A session's whole trail, oldest first", operation_id="audit_trace"
+    "/audit/trace/{trace_id:str}",
+    summary="List a session's audit events, oldest first",
+    operation_id="audit_trace",
 )
 async def audit_trace(
-    request: Call, house: Here, trace_id: FromPath[str], cursor: Cursor = None, limit: Limit = 1_000
+    request: Call, app: Here, trace_id: FromPath[str], cursor: Cursor = None, limit: Limit = 1_000
 ) -> Response[bytes]:
-    principal = await need(request, house, "read")
+    principal = await require_permission(request, app, "read")
     where = EventFilter(after=read_cursor(cursor), trace_id=trace_id_of_session(trace_id))
-    found = await house.store.events(principal.tenant_id, where, limit + 1, newest_first=False)
+    found = await app.store.events(principal.tenant_id, where, limit + 1, newest_first=False)
     return _events(found, limit)
 
 
 @get(
     "/audit/tenant",
-    summary="The tenant's events by time and severity, newest first",
+    summary="List the tenant's audit events, newest first",
     operation_id="audit_tenant",
 )
 async def audit_tenant(
     request: Call,
-    house: Here,
+    app: Here,
     since: Annotated[str | None, QueryParameter(description="RFC 3339, inclusive.")] = None,
     until: Annotated[str | None, QueryParameter(description="RFC 3339, exclusive.")] = None,
     severity_min: Annotated[int | None, QueryParameter(ge=1, le=24)] = None,
@@ -133,13 +119,13 @@ async def audit_tenant(
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Response[bytes]:
-    """With `event_type` a page is as long as was found in the part looked through; `next_cursor` leads on."""
-    tenant_id = (await need(request, house, "read")).tenant_id
+    """With `event_type` a page has only the matches of the part scanned; `next_cursor` continues after it."""
+    tenant_id = (await require_permission(request, app, "read")).tenant_id
     newest_first = after is None
-    mark = read_cursor(cursor)
+    position = read_cursor(cursor)
     where = EventFilter(
-        after=after if newest_first or mark is None else mark,
-        before=mark if newest_first else None,
+        after=after if newest_first or position is None else position,
+        before=position if newest_first else None,
         since_ns=_time("since", since),
         until_ns=_time("until", until),
         severity_min=severity_min,
@@ -147,26 +133,26 @@ async def audit_tenant(
         trace_id=None if trace_id is None else trace_id_of_session(trace_id),
     )
     if event_type is not None:
-        return await _of_type(house, tenant_id, where, event_type, limit, newest_first)
-    found = await house.store.events(tenant_id, where, limit + 1, newest_first)
+        return await _of_type(app, tenant_id, where, event_type, limit, newest_first)
+    found = await app.store.events(tenant_id, where, limit + 1, newest_first)
     return _events(found, limit)
 
 
 async def _of_type(
-    house: House, tenant_id: str, where: EventFilter, event_type: str, limit: int, newest_first: bool
+    app: AppState, tenant_id: str, where: EventFilter, event_type: str, limit: int, newest_first: bool
 ) -> Response[bytes]:
-    """No column holds the type of an event, so that many are read and looked at, not more."""
-    sign, found, looked = msgspec.json.encode({"event_type": event_type})[1:-1], list[StoredEvent](), 0
-    while looked < LOOKED_AT:
-        some = await house.store.events(tenant_id, where, PORTION, newest_first)
-        for event in some:
-            # Elsewhere the same words may stand in a value; only then it is read whole.
-            if sign in event.record and _type_of(event) == event_type:
+    """No column holds the type of an event, so a bounded number of records is read and filtered."""
+    marker, found, scanned = msgspec.json.encode({"event_type": event_type})[1:-1], list[StoredEvent](), 0
+    while scanned < MAX_SCANNED:
+        page_events = await app.store.events(tenant_id, where, SCAN_PAGE, newest_first)
+        for event in page_events:
+            # The bytes may also occur in a value, so a match is decoded and checked.
+            if marker in event.record and _type_of(event) == event_type:
                 found.append(event)
-        looked += len(some)
-        if len(some) < PORTION:
+        scanned += len(page_events)
+        if len(page_events) < SCAN_PAGE:
             return _events(found, limit)
-        reached = some[-1].sequence_number
+        reached = page_events[-1].sequence_number
         where = msgspec.structs.replace(where, **{"before" if newest_first else "after": reached})
         if len(found) > limit:
             return _events(found, limit)
@@ -184,53 +170,28 @@ def _entity(tenant_id: str, name: str) -> str:
 
 @get(
     "/audit/entity/{entity_id:str}",
-    summary="What one entity sent or received, newest first",
+    summary="List audit events an entity sent or received, newest first",
     operation_id="audit_entity",
 )
 async def audit_entity(
-    request: Call, house: Here, entity_id: FromPath[str], cursor: Cursor = None, limit: Limit = 100
+    request: Call, app: Here, entity_id: FromPath[str], cursor: Cursor = None, limit: Limit = 100
 ) -> Response[bytes]:
     """Takes an entity id (`agt_…`, `usr_…`) or an agent's name."""
-    principal = await need(request, house, "read")
+    principal = await require_permission(request, app, "read")
     where = EventFilter(before=read_cursor(cursor), entity_id=_entity(principal.tenant_id, entity_id))
-    found = await house.store.events(principal.tenant_id, where, limit + 1, newest_first=True)
+    found = await app.store.events(principal.tenant_id, where, limit + 1, newest_first=True)
     return _events(found, limit)
-
-
-@post(
-    "/audit/verify", summary="Verify the chain over any range", operation_id="audit_verify", status_code=200
-)
-async def audit_verify(request: Call, house: Here, data: JSONBody[VerifyRequest]) -> Response[bytes]:
-    principal = await need(request, house, "verify")
-    if data.tenant_id is not None and data.tenant_id != principal.tenant_id:
-        raise Refusal(403, "foreign_tenant", "this key belongs to another tenant")
-    log = LogCheck(house.sealer, principal.tenant_id)
-    answer = await verify_range(house.store, log, principal.tenant_id, data)
-    broken = answer.first_break
-    if broken is not None and broken.what != "missing_tail":  # that is an end asked for, not found
-        told = (broken.sequence_number, broken.what, broken.sentence)
-        with suppress(ObservatoryError):  # what was found is answered, whether it can be told or not
-            await house.command(tell_broken(principal, *told, house.clock()))
-    return json(answer)
 
 
 def _events(found: list[StoredEvent], limit: int) -> Response[bytes]:
     return events_page(found, limit, None)
 
 
-def events_page(found: list[StoredEvent], limit: int, reached: int | None) -> Response[bytes]:
-    """`reached` is how far was looked, where there may be more beyond."""
-    last = found[limit - 1].sequence_number if len(found) > limit else reached
-    items = b",".join([event.record for event in found[:limit]])
-    cursor = msgspec.json.encode(make_cursor(last) if last is not None else None)
-    return Response(b'{"items":[' + items + b'],"next_cursor":' + cursor + b"}", media_type=MediaType.JSON)
-
-
 def _time(name: str, text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        # A '+' of a zone offset arrives as a space when it was not escaped.
+        # An unescaped '+' of a zone offset arrives as a space.
         return clock.to_ns(text.replace(" ", "+") if text.count("T") else text)
     except ValueError as error:
         raise Refusal(
@@ -240,6 +201,6 @@ def _time(name: str, text: str | None) -> int | None:
 
 forensics = Router(
     path="/v1",
-    route_handlers=[list_messages, get_message, audit_trace, audit_tenant, audit_entity, audit_verify],
+    route_handlers=[list_messages, get_message, audit_trace, audit_tenant, audit_entity],
     tags=["Forensic Inspector"],
 )

@@ -1,4 +1,4 @@
-"""Refused messages in groups of who, which version and why, and how many when. Pure (S706)."""
+"""Groups schema violations by agent, version and reason, with counts over time. Pure (S706)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BUCKETS = 60
 Row = dict[str, Any]
 
 
-class Violation(NamedTuple):
+class ViolationRecord(NamedTuple):
     sequence_number: int
     audit_event_id: str
     at: str
@@ -19,20 +19,20 @@ class Violation(NamedTuple):
     capability_version: str | None
     reason: str
     raw_payload_hash: str
-    times: int = 1  # of those that are only counted: how many; the hash is the root over them
+    times: int = 1  # how many, if they are only counted; the hash is then the root over them
 
-    def told(self) -> Row:
+    def as_row(self) -> Row:
         row = self._asdict()
         return row | {"count": row.pop("times")}
 
 
-class Folded(NamedTuple):
+class ViolationSummary(NamedTuple):
     groups: list[Row]
     counts: list[int]
 
 
-def folded(found: Iterable[Violation], start_ns: int, end_ns: int) -> Folded:
-    """`found` newest first; a time outside of the range counts in the nearest part of it."""
+def summarize_violations(found: Iterable[ViolationRecord], start_ns: int, end_ns: int) -> ViolationSummary:
+    """`found` is newest first; a time outside the range counts in its nearest part."""
     width = max(1, (end_ns - start_ns) / BUCKETS)
     groups: dict[tuple[str | None, str | None, str], Row] = {}
     counts = [0] * BUCKETS
@@ -57,4 +57,4 @@ def folded(found: Iterable[Violation], start_ns: int, end_ns: int) -> Folded:
         counts[part] += one.times
     made = sorted(groups.values(), key=lambda row: row["last_at"], reverse=True)
     made.sort(key=lambda row: -row["count"])
-    return Folded(made, counts)
+    return ViolationSummary(made, counts)

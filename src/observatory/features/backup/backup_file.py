@@ -1,8 +1,8 @@
-"""The form of a backup: one zip with the house as a SQLite file, its log's key if wanted, and a manifest.
+"""The backup file format: one zip with the database as SQLite, optionally the log's key, and a manifest.
 
-Law: it appears under its name only when whole, and never over another; it is its owner's alone. What is read
-is believed only as far as the manifest's digests go, member by member, and never written past the sizes it
-tells: a file that is cut short, bent or of another form is refused before anything is put anywhere.
+Law: it appears under its name only when complete, and never overwrites another file; only its owner can read
+it. Members are checked against the manifest's digests, one by one, and never written past the sizes it
+states: a file that is truncated, damaged or of another format is refused before anything is written.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ import msgspec
 
 from observatory.cli import unfinished_files as unfinished
 from observatory.cli.terminal import CommandFailed
-from observatory.features.backup.snapshot import Kept
-from observatory.store.migrate import REVISIONS
+from observatory.features.backup.snapshot import TenantSnapshot
+from observatory.store.migrations.migrate import REVISIONS
 
 FORMAT = "observatory-backup/1"
 MANIFEST, DATABASE, KEY = "manifest.json", "observatory.db", "log.key"
-MOST_MANIFEST = 16 << 20
+MAX_MANIFEST_BYTES = 16 << 20
 CHUNK = 1 << 20
-SPAN = (1980, 1, 1, 0, 0, 0)  # the same for every member: the manifest tells the time
+SPAN = (1980, 1, 1, 0, 0, 0)  # the same for every member: the manifest holds the time
 Progress = Callable[[int, int], None]  # in KiB
 BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
-class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BackupMember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bytes: int
     sha256: str
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is in a backup, and of when."""
+class BackupManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """The contents of a backup, and its time."""
 
     format: str
     made_at: str
     program: str
     schema: str
     database: str
-    tenants: list[Kept]
-    files: dict[str, Member]
+    tenants: list[TenantSnapshot]
+    files: dict[str, BackupMember]
 
     @property
     def events(self) -> int:
@@ -60,32 +60,32 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def appearing(path: Path) -> Iterator[Path]:
-    """A file beside, which gets its name at the end, if nothing has it; gone when anything fails."""
+    """A temporary file, renamed at the end if the name is free; removed when anything fails."""
     if path.exists():
-        raise CommandFailed(f"{path} exists already and is not overwritten; choose another name")
+        raise CommandFailed(f"{path} already exists and is not overwritten; choose another name")
     unfinished.clear(path.parent)
     with ExitStack() as stack:
         try:
-            beside = stack.enter_context(unfinished.file(path))
+            temporary = stack.enter_context(unfinished.file(path))
         except OSError as error:
             raise CommandFailed(f"nothing can be written into {path.parent}: {error.strerror}") from error
         try:
-            yield beside
-            with beside.open("rb") as file:
+            yield temporary
+            with temporary.open("rb") as file:
                 os.fsync(file.fileno())
-            _named(beside, path)
+            _publish(temporary, path)
         except OSError as error:
-            raise CommandFailed(_told(error, path)) from error
+            raise CommandFailed(_problem(error, path)) from error
 
 
-def _named(beside: Path, path: Path) -> None:
-    """A link is refused where the name is taken meanwhile; where there are no links it is renamed."""
+def _publish(temporary: Path, path: Path) -> None:
+    """Link it, which fails if the name is taken meanwhile; rename it where links are not supported."""
     try:
-        os.link(beside, path)
+        os.link(temporary, path)
     except FileExistsError:
         raise
     except OSError:
-        beside.rename(path)
+        temporary.rename(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -93,16 +93,18 @@ def _named(beside: Path, path: Path) -> None:
         os.close(folder)
 
 
-def _told(error: OSError, path: Path) -> str:
+def _problem(error: OSError, path: Path) -> str:
     if error.errno == errno.ENOSPC:
-        return f"the disk of {path.parent} is full; nothing is left there, free some room and begin again"
+        return f"the disk of {path.parent} is full; no file was left there, free some space and start again"
     return f"{path} could not be written: {error.strerror}"
 
 
-def write(target: Path, parts: dict[str, Path | bytes], told: dict[str, Any], progress: Progress) -> Manifest:
-    """All parts and then the manifest, which tells their digests."""
+def write(
+    target: Path, parts: dict[str, Path | bytes], members: dict[str, Any], progress: Progress
+) -> BackupManifest:
+    """Write all parts and then the manifest with their digests."""
     total = sum(len(part) if isinstance(part, bytes) else part.stat().st_size for part in parts.values())
-    files: dict[str, Member] = {}
+    files: dict[str, BackupMember] = {}
     done = 0
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, part in parts.items():
@@ -114,8 +116,8 @@ def write(target: Path, parts: dict[str, Path | bytes], told: dict[str, Any], pr
                     size += len(chunk)
                     progress((done + size) >> 10, total >> 10)
             done += size
-            files[name] = Member(size, digest.hexdigest())
-        manifest = Manifest(format=FORMAT, files=files, **told)
+            files[name] = BackupMember(size, digest.hexdigest())
+        manifest = BackupManifest(format=FORMAT, files=files, **members)
         archive.writestr(_entry(MANIFEST), msgspec.json.format(msgspec.json.encode(manifest), indent=1))
     return manifest
 
@@ -143,14 +145,14 @@ def digest_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-class Opened:
-    """A backup whose manifest was read and can be meant."""
+class OpenedBackup:
+    """A backup whose manifest was read and is valid."""
 
-    def __init__(self, archive: zipfile.ZipFile, manifest: Manifest) -> None:
+    def __init__(self, archive: zipfile.ZipFile, manifest: BackupManifest) -> None:
         self._archive, self.manifest = archive, manifest
 
     def take(self, name: str, out: IO[bytes], progress: Progress | None = None) -> None:
-        """One member, checked against the manifest as it is written out."""
+        """Write one member out, checking it against the manifest."""
         expected, digest, size = self.manifest.files[name], hashlib.sha256(), 0
         try:
             with self._archive.open(name) as member:
@@ -165,36 +167,36 @@ class Opened:
         except BAD_ZIP as error:
             raise CommandFailed(f"{name} in this backup is damaged; nothing was restored") from error
         if size != expected.bytes or digest.hexdigest() != expected.sha256:
-            raise CommandFailed(f"{name} in this backup is not what its manifest tells; nothing was restored")
+            raise CommandFailed(f"{name} in this backup does not match its manifest; nothing was restored")
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Opened]:
+def opened(path: Path) -> Iterator[OpenedBackup]:
     try:
         archive = zipfile.ZipFile(path)
     except OSError as error:
         raise CommandFailed(f"{path} cannot be read: {error.strerror}") from error
     except BAD_ZIP as error:
-        raise CommandFailed(f"{path} is not a backup, or it is cut short") from error
+        raise CommandFailed(f"{path} is not a backup, or it is truncated") from error
     with archive:
-        yield Opened(archive, _manifest(archive, path))
+        yield OpenedBackup(archive, _manifest(archive, path))
 
 
-def _manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
+def _manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
     names = archive.namelist()
     try:
         entry = archive.getinfo(MANIFEST)
-        if entry.file_size > MOST_MANIFEST:
-            raise CommandFailed(f"the manifest of {path} is too long to be one")
+        if entry.file_size > MAX_MANIFEST_BYTES:
+            raise CommandFailed(f"the manifest of {path} is too long")
         content = archive.read(entry)
     except (KeyError, *BAD_ZIP) as error:
-        raise CommandFailed(f"{path} holds no manifest that can be read: it is no backup") from error
-    with suppress(msgspec.MsgspecError):  # of a later form the rest may mean something else
+        raise CommandFailed(f"{path} holds no readable manifest: it is not a backup") from error
+    with suppress(msgspec.MsgspecError):  # in a later format the rest may mean something else
         found = msgspec.json.decode(content, type=dict[str, Any]).get("format")
         if found != FORMAT:
-            raise CommandFailed(f"{path} is of the form {str(found)[:40]!r}; this program reads {FORMAT}")
+            raise CommandFailed(f"{path} has the format {str(found)[:40]!r}; this program reads {FORMAT}")
     try:
-        manifest = msgspec.json.decode(content, type=Manifest)
+        manifest = msgspec.json.decode(content, type=BackupManifest)
     except msgspec.MsgspecError as error:
         raise CommandFailed(f"the manifest of {path} is damaged") from error
     if manifest.schema not in REVISIONS:
@@ -204,7 +206,7 @@ def _manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
         )
     members = {*manifest.files, MANIFEST}
     if len(names) != len(set(names)) or set(names) != members or not members <= {MANIFEST, DATABASE, KEY}:
-        raise CommandFailed(f"{path} holds other files than its manifest tells; nothing was restored")
+        raise CommandFailed(f"{path} holds other files than its manifest lists; nothing was restored")
     if DATABASE not in members:
         raise CommandFailed(f"{path} holds no database")
     return manifest

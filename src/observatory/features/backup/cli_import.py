@@ -1,9 +1,9 @@
-"""`observatory import`: an exported trail into an empty tenant, whole or not at all.
+"""`observatory import`: restores an exported trail into an empty tenant, whole or not at all.
 
 Everything is checked before anything is written: file, counts, every link, every payload. Then one single
-transaction restores the exact rows; agents, sessions and members are made again out of the messages, read
+transaction restores the exact rows; agents, sessions and members are rebuilt from the messages, read
 by the interceptor as they were when they came. An interruption leaves the tenant as empty as before.
-Keys, users and passwords are not part of a trail: the first start makes new ones, chained after it.
+Keys, users and passwords are not part of a trail: the first start creates new ones, chained after it.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from observatory import settings as settings_module
-from observatory.bootstrap import open_store, owned
+from observatory.bootstrap import locked_folder, open_store
 from observatory.cli.terminal import Advance, CommandFailed, progress, say
-from observatory.features.access import commands as access
-from observatory.features.backup.export_file import check_export, entries
-from observatory.features.backup.restore_rows import Refold
-from observatory.ledger.export import Entry, Manifest
+from observatory.cli.verify.export import check_export, entries
+from observatory.features.access.types_rows import tenant_rows
+from observatory.features.rebuild.rows import Refold
+from observatory.ledger.export import ExportEntry, ExportManifest
 from observatory.pipeline.ports import Store, Transaction
-from observatory.pipeline.state import Changes, Wants
+from observatory.pipeline.state import ReadSet, TransactionChanges
 from observatory.settings import Settings
 
 
 def import_(
     *,
-    in_: Annotated[Path, Parameter(name="--in", help="FILE.jsonl[.gz] with its manifest beside it.")],
+    in_: Annotated[Path, Parameter(name="--in", help="FILE.jsonl[.gz] with its manifest next to it.")],
     data: str | None = None,
     db: Annotated[str | None, Parameter(help="Database URL instead of the folder's own.")] = None,
     tenant: Annotated[str | None, Parameter(help="The tenant the export must be of.")] = None,
 ) -> None:
-    """Restore an exported trail into an empty tenant; its chain goes on from there."""
+    """Restore an exported trail into an empty tenant; its chain continues from there."""
     manifest, found = check_export(in_)
     broken = found.first_break
     if broken is not None:
         raise CommandFailed(f"the export is broken and was not imported: {broken.sentence}")
     _refuse_parts(manifest, tenant)
     settings = settings_module.load({"data": data, "db": db})
-    with nullcontext() if settings.is_postgres else owned(settings.folder):
+    with nullcontext() if settings.is_postgres else locked_folder(settings.folder):
         asyncio.run(_import(settings, in_, manifest))
     say(
         f"imported {manifest.events:,} events and {manifest.messages:,} messages into {manifest.tenant_id}; "
-        f"its chain goes on from event {manifest.to_sequence:,}",
-        "  keys and users are not part of a trail: `observatory serve` makes new ones for tnt_default",
+        f"its chain continues from event {manifest.to_sequence:,}",
+        "  keys and users are not part of a trail: `observatory serve` creates new ones for tnt_default",
     )
 
 
-def _refuse_parts(manifest: Manifest, tenant: str | None) -> None:
+def _refuse_parts(manifest: ExportManifest, tenant: str | None) -> None:
     if tenant not in (None, manifest.tenant_id):
         raise CommandFailed(
             f"this export is of {manifest.tenant_id}, whose name is in every hash; it cannot become {tenant}"
@@ -65,7 +65,7 @@ def _refuse_parts(manifest: Manifest, tenant: str | None) -> None:
         raise CommandFailed("this export was made with --no-payloads: it can be verified, not imported")
 
 
-async def _import(settings: Settings, path: Path, manifest: Manifest) -> None:
+async def _import(settings: Settings, path: Path, manifest: ExportManifest) -> None:
     store = await open_store(settings)
     lane = store.lane(manifest.tenant_id)
     try:
@@ -76,17 +76,17 @@ async def _import(settings: Settings, path: Path, manifest: Manifest) -> None:
         await store.stop()
 
 
-def _write(store: Store, lane: int, path: Path, manifest: Manifest, advance: Advance) -> None:
+def _write(store: Store, lane: int, path: Path, manifest: ExportManifest, advance: Advance) -> None:
     store.transact(lane, _unit(manifest, entries(path), advance))
 
 
 def _unit(
-    manifest: Manifest, pages: Iterator[list[Entry]], advance: Advance
+    manifest: ExportManifest, pages: Iterator[list[ExportEntry]], advance: Advance
 ) -> Callable[[Transaction], None]:
-    """One transaction for everything: SQLite's WAL and PostgreSQL alike make it whole or nothing."""
+    """One transaction for everything: whole or nothing, on SQLite and PostgreSQL."""
 
     def unit(transaction: Transaction) -> None:
-        memory = transaction.load(manifest.tenant_id, Wants(), None)
+        memory = transaction.load(manifest.tenant_id, ReadSet(), None)
         if memory.head.sequence_number:
             raise CommandFailed(
                 f"the tenant {manifest.tenant_id} already has {memory.head.sequence_number:,} events here; "
@@ -98,13 +98,13 @@ def _unit(
             changes = refold.changes(page)
             if first:
                 created_ns, name = Refold.beginning(page[0])
-                changes.writes[:0] = access.tenant_rows(memory, name, created_ns)
+                changes.writes[:0] = tenant_rows(memory, name, created_ns)
                 first = False
             transaction.save(memory, changes)
             refold.saved()
             advance(len(page))
         refold.finish()
-        transaction.save(memory, Changes(writes=[refold.mark(time.time_ns())]))
+        transaction.save(memory, TransactionChanges(writes=[refold.mark(time.time_ns())]))
         if memory.head.event_hash != manifest.last_hash:
             raise CommandFailed("the export changed while it was read; nothing was imported")
 

@@ -1,7 +1,7 @@
-"""Moving a house from SQLite to an empty PostgreSQL: every row, every hash checked on the way, no return.
+"""Moves a deployment from SQLite to an empty PostgreSQL: every row, every hash checked, one way only.
 
-The law kept here: the source is locked against writing from the first row to the mark that says where it
-went; the target carries the mark `copying` until heads and counts agree, so an unfinished copy never
+Law: the source is locked against writing from the first row to the mark that says where it was moved;
+the target carries the mark `copying` until heads and counts agree, so an unfinished copy never
 starts. The source is marked first, the target opened last: at no moment could both be started. Rows are
 rebuilt from the recorded bytes; surrogate tenant numbers never leave the file (ADR-024).
 """
@@ -22,7 +22,7 @@ from observatory.errors import StartupError, StoreError
 from observatory.ledger.verify import ChainCheck, payload_matches
 from observatory.store import tables
 from observatory.store.keys import SEQ_BITS, SEQ_MASK, entity_key
-from observatory.store.migrate import is_empty_postgres, migrate_postgres, migrate_sqlite
+from observatory.store.migrations.migrate import is_empty_postgres, migrate_postgres, migrate_sqlite
 from observatory.store.postgres import DRIVER_ERRORS, dsn
 from observatory.store.postgres_append import INSERT_EVENTS, INSERT_MESSAGES, NAME_TENANT
 from observatory.store.sqlite import connect
@@ -43,7 +43,7 @@ CLOSE_SOURCE = (
 )
 
 
-class Report(msgspec.Struct, frozen=True):
+class CopyReport(msgspec.Struct, frozen=True):
     tenants: int
     events: int
     messages: int
@@ -51,7 +51,7 @@ class Report(msgspec.Struct, frozen=True):
     moved_to: str
 
 
-def copy_database(source_url: str, target_url: str, progress: Progress) -> Report:
+def copy_database(source_url: str, target_url: str, progress: Progress) -> CopyReport:
     """Copy, verify, and hand over. Raises StartupError before anything was touched, StoreError after."""
     if not source_url.startswith("sqlite:///"):
         raise StartupError("the source of a copy is a SQLite database: sqlite:///PATH")
@@ -73,7 +73,7 @@ def without_password(url: str) -> str:
     return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + place))
 
 
-async def _copy(path: Path, target_url: str, progress: Progress) -> Report:
+async def _copy(path: Path, target_url: str, progress: Progress) -> CopyReport:
     name = without_password(target_url)
     source = connect(path)
     target = await asyncpg.connect(dsn(target_url), timeout=10)
@@ -123,7 +123,9 @@ async def _refuse_unless_empty(target: asyncpg.Connection, begun: bool) -> None:
     if begun:
         raise StartupError("an earlier copy into this database never finished; drop it and give an empty one")
     if not await is_empty_postgres(target):
-        raise StartupError("the target already holds a house; a copy needs an empty PostgreSQL database")
+        raise StartupError(
+            "the target already holds an Observatory; a copy needs an empty PostgreSQL database"
+        )
 
 
 class _Move:
@@ -206,7 +208,7 @@ class _Move:
                 continue
             if raw is None or not payload_matches(records[base | number], raw):
                 raise StoreError(
-                    f"message {number} of {tenant_id} is not the one its event tells of; nothing was moved"
+                    f"message {number} of {tenant_id} is not the one its event records; nothing was moved"
                 )
 
 
@@ -222,7 +224,7 @@ def _refuse_break(tenant_id: str, check: ChainCheck, head: tuple[int, str] | Non
         raise StoreError(f"the trail of {tenant_id} is broken, nothing was moved: {broken.sentence}")
 
 
-async def _counted(target: asyncpg.Connection, source: Any, name: str) -> Report:
+async def _counted(target: asyncpg.Connection, source: Any, name: str) -> CopyReport:
     """Heads and counts of both sides; any difference ends the copy before a mark is set."""
     events = messages = shredded = tenants = 0
     heads = source.execute(
@@ -259,4 +261,4 @@ async def _counted(target: asyncpg.Connection, source: Any, name: str) -> Report
         if mine != theirs:
             raise StoreError(f"the copy of {tenant_id} differs from its source; nothing was moved")
         tenants, events, messages = tenants + 1, events + length, messages + mine[2]
-    return Report(tenants, events, messages, shredded, name)
+    return CopyReport(tenants, events, messages, shredded, name)

@@ -1,4 +1,4 @@
-"""Reading the record for an export: one set of queries for both databases, mixed into `Reads` (S703)."""
+"""Queries that read the record for an export: one set for both databases, mixed into `Reads` (S703)."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 import msgspec
 from sqlalchemy import Select, and_, select
 
-from observatory.ledger.export import Archived, Entry
+from observatory.ledger.export import ExportedMessage, ExportEntry
 from observatory.store import tables
 from observatory.store.fetches import HIGH, LOW, TENANT, Fetches
-from observatory.store.shapes import Shape
+from observatory.store.shapes import TableShape
 
 
 class ExportReads(Fetches):
     """The `Exportable` protocol over any store that can `fetch` rows."""
 
-    _shape: Shape
+    _shape: TableShape
 
-    async def entries(self, tenant_id: str, first: int, last: int) -> list[Entry]:
+    async def entries(self, tenant_id: str, first: int, last: int) -> list[ExportEntry]:
         span: dict[str, Any] = {"tenant": tenant_id, "low": first, "high": last}
         rows = await self.fetch(tenant_id, self._entries, **span)
-        beside: list[dict[int, bytes]] = []
+        by_number: list[dict[int, bytes]] = []
         for query in (_REWRITES, _THOUGHTS, _INTENTS):
             found = await self.fetch(tenant_id, query, **span)
-            # Nothing is what is left of one that was shredded.
-            beside.append({row[0]: _bytes(row[1]) for row in found})
-        rewrites, thoughts, intents = beside
+            # Empty bytes: it was shredded.
+            by_number.append({row[0]: _bytes(row[1]) for row in found})
+        rewrites, thoughts, intents = by_number
         return [_entry(row, rewrites, thoughts | intents) for row in rows]
 
     @cached_property
@@ -57,26 +57,26 @@ class ExportReads(Fetches):
         return query.where(*shape.between(TENANT, LOW, HIGH)).order_by(shape.order())
 
 
-def _beside(table: Any, column: str) -> Select[Any]:
+def _numbered_column(table: Any, column: str) -> Select[Any]:
     numbers = table.c.sequence_number
     query = select(numbers, table.c[column]).where(table.c.tenant_id == TENANT)
     return query.where(numbers >= LOW, numbers <= HIGH)
 
 
-_REWRITES = _beside(tables.rewrites, "raw")
-_THOUGHTS = _beside(tables.thought_records, "content")
-_INTENTS = _beside(tables.thought_sessions, "intent")
+_REWRITES = _numbered_column(tables.rewrites, "raw")
+_THOUGHTS = _numbered_column(tables.thought_records, "content")
+_INTENTS = _numbered_column(tables.thought_sessions, "intent")
 
 
 def _bytes(value: Any) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value or b"")
 
 
-def _entry(row: Any, rewrites: dict[int, bytes], words: dict[int, bytes]) -> Entry:
+def _entry(row: Any, rewrites: dict[int, bytes], words: dict[int, bytes]) -> ExportEntry:
     number, record, leaf = row[0], bytes(row[1]), bytes(row[2])
     if row[3] is None:
-        return Entry(number, record, leaf, rewritten=rewrites.get(number), words=words.get(number))
-    message = Archived(
+        return ExportEntry(number, record, leaf, rewritten=rewrites.get(number), words=words.get(number))
+    message = ExportedMessage(
         message_id=row[3],
         session_id=row[4],
         step_id=row[5],
@@ -88,4 +88,7 @@ def _entry(row: Any, rewrites: dict[int, bytes], words: dict[int, bytes]) -> Ent
         raw=None if row[11] is None else bytes(row[11]),
         shredded_by=row[12],
     )
-    return Entry(number, record, leaf, message)
+    return ExportEntry(number, record, leaf, message)
+
+
+RECORD_QUERIES = (ExportReads,)

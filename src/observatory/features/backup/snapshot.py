@@ -1,8 +1,8 @@
-"""A house as of one moment, written into a SQLite file: what a backup is made of, whatever it was kept in.
+"""A snapshot of the database as of one moment, written into a SQLite file from either database: for backups.
 
 Law: one moment. SQLite is copied within one read transaction, PostgreSQL read in one, so what is committed
-meanwhile is in it wholly or not at all; nobody who writes is held up. The derived store is not taken: it is
-made anew from the record. Rows of PostgreSQL become what the same house would have written into SQLite.
+meanwhile is in it wholly or not at all; writers are not blocked. The derived store is left out: it is
+rebuilt from the record. Rows of PostgreSQL become what the append path would have written into SQLite.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.clock import to_ns
 from observatory.store import tables
 from observatory.store.keys import SEQ_BITS, entity_key
-from observatory.store.migrate import NO_DRIVER, REVISIONS, migrate_sqlite
+from observatory.store.migrations.migrate import NO_DRIVER, REVISIONS, migrate_sqlite
 from observatory.store.sqlite import connect
 
 Progress = Callable[[int, int], None]
@@ -33,7 +33,7 @@ MESSAGE_COLUMNS = (
 WIDTHS = {"audit_log": 9, "messages": 12, "payloads": 4}
 
 
-class Kept(msgspec.Struct, frozen=True):
+class TenantSnapshot(msgspec.Struct, frozen=True):
     """One tenant in a snapshot: how far its record reaches, and how far that was signed."""
 
     tenant_id: str
@@ -44,7 +44,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def snapshot(url: str, into: Path, progress: Progress) -> None:
-    """Makes `into`. StartupError when there is nothing that could be copied, StoreError when it ended."""
+    """Write the snapshot to `into`. StartupError when there is nothing to copy, StoreError when it fails."""
     try:
         if url.startswith("sqlite:///"):
             _of_sqlite(Path(url.removeprefix("sqlite:///")), into, progress)
@@ -54,8 +54,8 @@ def snapshot(url: str, into: Path, progress: Progress) -> None:
         raise StoreError(f"the copy ended at SQLite: {error}") from error
 
 
-def look(path: Path) -> tuple[str, list[Kept]]:
-    """(schema, tenants) of a snapshot; StartupError when it is none of ours."""
+def look(path: Path) -> tuple[str, list[TenantSnapshot]]:
+    """(schema, tenants) of a snapshot; StartupError when it is not an Observatory's database."""
     try:
         connection = connect(path, read_only=True)
         try:
@@ -66,7 +66,7 @@ def look(path: Path) -> tuple[str, list[Kept]]:
         raise StartupError(f"this is not a database of an Observatory: {error}") from error
 
 
-def _look(connection: Any) -> tuple[str, list[Kept]]:
+def _look(connection: Any) -> tuple[str, list[TenantSnapshot]]:
     schema = str(connection.execute("SELECT version_num FROM alembic_version").fetchone()[0])
     has_log = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'checkpoints'").fetchone()
     found = []
@@ -79,7 +79,7 @@ def _look(connection: Any) -> tuple[str, list[Kept]]:
         if has_log:
             newest = "SELECT max(size) FROM checkpoints WHERE tenant_id = ?"
             signed = connection.execute(newest, (tenant_id,)).fetchone()[0]
-        found.append(Kept(tenant_id, length, event_hash, messages.fetchone()[0], signed or 0))
+        found.append(TenantSnapshot(tenant_id, length, event_hash, messages.fetchone()[0], signed or 0))
     return schema, found
 
 
@@ -89,8 +89,8 @@ def _of_sqlite(path: Path, into: Path, progress: Progress) -> None:
     source = connect(path, read_only=True)
     target = sqlite3.connect(str(into))
     try:
-        # A step that finds the source changed would begin anew, for ever while others write. Within a read
-        # transaction it finds what it began with.
+        # A step that finds the source changed would start over, for ever while others write. Within a read
+        # transaction it always finds the same state.
         source.execute("BEGIN")
         source.execute("SELECT version_num FROM alembic_version").fetchone()
         source.backup(
@@ -112,7 +112,7 @@ async def _of_postgres(url: str, into: Path, progress: Progress) -> None:
         raise StartupError(f"PostgreSQL cannot be reached: {type(error).__name__}") from error
     migrate_sqlite(into)
     target = connect(into)
-    target.execute("PRAGMA journal_mode=OFF")  # what fails is thrown away: a log would only take room
+    target.execute("PRAGMA journal_mode=OFF")  # a failed snapshot is deleted: a journal would only take space
     try:
         async with source.transaction(isolation="repeatable_read", readonly=True):
             target.execute("BEGIN IMMEDIATE")
@@ -126,7 +126,7 @@ async def _of_postgres(url: str, into: Path, progress: Progress) -> None:
 
 
 class _Fill:
-    """One pass over a PostgreSQL house, tenant by tenant, in one transaction."""
+    """One pass over a PostgreSQL database, tenant by tenant, in one transaction."""
 
     def __init__(self, source: Any, target: sqlite3.Connection, progress: Progress) -> None:
         self._source, self._target, self._progress = source, target, progress
@@ -139,7 +139,7 @@ class _Fill:
                 f"this database is at schema {present}, this program at {REVISIONS[-1]}; "
                 "run `observatory migrate`, or use the program it was written by"
             )
-        await self._name(HOME_TENANT)  # the one name that sees every tenant
+        await self._name(HOME_TENANT)  # the one tenant that sees all others
         tenants = await self._source.fetch(
             "SELECT tenant_id, sequence_number FROM chain_heads ORDER BY tenant_no"
         )
@@ -173,7 +173,7 @@ class _Fill:
             "SELECT trace_id, session_no FROM sessions WHERE tenant_id = $1 ORDER BY session_no DESC",
             tenant_id,
         )
-        by_trace = {row[0]: row[1] for row in sessions}  # of two with one trace the first
+        by_trace = {row[0]: row[1] for row in sessions}  # of two sessions with one trace the first
         events = await self._source.cursor(
             "SELECT e.sequence_number, e.record, e.leaf_hash, m.session_no FROM audit_events e "
             "LEFT JOIN messages m ON m.tenant_id = e.tenant_id AND m.sequence_number = e.sequence_number "

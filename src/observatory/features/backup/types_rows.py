@@ -1,15 +1,15 @@
-"""What an export asks of the record: events as stored, each with what the archive holds beside it."""
+"""The reads of an export: events as stored, each with its archived message."""
 
 from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from observatory.ledger.export import Entry
+from observatory.ledger.export import ExportEntry
 
 
 @runtime_checkable
 class Exportable(Protocol):
-    """Committed rows of the one tenant named."""
+    """Committed rows of one tenant."""
 
-    async def entries(self, tenant_id: str, first: int, last: int) -> list[Entry]:
+    async def entries(self, tenant_id: str, first: int, last: int) -> list[ExportEntry]:
         """Events of these numbers, both included, in order; messages in the state they were archived with."""

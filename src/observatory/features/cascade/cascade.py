@@ -1,10 +1,11 @@
-"""How far a step's output went: forward over causes, memory and messages, with the evidence of every edge.
+"""Forward propagation: how far a step's output spread over causes, memory and messages, with evidence per
+edge.
 
-Law (rules S262–S264): an edge is strong when somebody declared it (a named parent, an envelope's span, a fact
-read from memory) or said the very words of it; weak when it is a guess: a parent the gateway inferred, a near
-text, the next step of whom it was addressed to when that step names no parent. A step is strong when it can
-be reached by strong edges alone. A link that would close a circle counts for nothing. Pure: sessions are fed
-in as they are asked for (`wanted`), and whoever feeds decides how much is enough.
+Rules S262–S264: an edge is strong when it was declared (a named parent, an envelope's span, a fact read from
+memory) or when the exact text recurs; weak when it is a guess: a parent the gateway inferred, a similar text,
+the addressed agent's next step when that step names no parent. A step is strong when strong edges alone reach
+it. A link that would close a cycle is ignored. Pure: sessions are fed in as they are requested (`wanted`),
+and the caller decides how much is enough.
 """
 
 from __future__ import annotations
@@ -15,107 +16,107 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from observatory.features.facts.types import PLACE_BITS
-from observatory.features.graph.step_table import Sheaf, among, array_of
 from observatory.features.graph.types_spread import (
     FORWARDED,
     INFERRED,
     NEAR,
+    PLACE_BITS,
     SPAN,
-    Facts,
+    FactColumns,
     Ints,
-    Links,
+    LinkColumns,
     Spread,
-    Step,
-    Steps,
+    SpreadStep,
+    StepColumns,
 )
+from observatory.features.graph.types_step_table import StepTable, array_of, is_among
 
 Kind = Literal["origin", "parent", "span", "read", "exact", "inferred", "near", "message"]
 Link = tuple[int, int, int]  # parent, child, kind
 WEIGHTS: Final = {"parent": 1.0, "span": 1.0, "inferred": 0.5, "message": 0.3}
 LINKS: Final[tuple[Kind, ...]] = ("parent", "inferred", "span")
 USES: Final[tuple[Kind, ...]] = ("read", "exact", "near")
-EVIDENCE: Final = 8  # edges told of one step
-LEAST: Final = 0.001  # a weight is never shown as nothing
-WALK: Final = 200_000  # steps looked at for circles, in all
+EVIDENCE: Final = 8  # edges returned per step
+LEAST: Final = 0.001  # the smallest weight shown
+WALK: Final = 200_000  # steps visited in the search for cycles, in total
 
 
-class Edge(NamedTuple):
+class CascadeLink(NamedTuple):
     kind: Kind
     weight: float
     from_seq: int
     fact_id: int  # the fact that was used; 0 for any other kind
 
 
-class Tainted(NamedTuple):
-    """What was found: numbers of steps in order, and of each how many edges away and how surely."""
+class BlastRadius(NamedTuple):
+    """The result: step numbers in order, and of each its distance in edges and its weight."""
 
     depth: dict[int, int]
-    weight: dict[int, float]  # of a shortest way there
+    weight: dict[int, float]  # of a shortest path
     strong: frozenset[int]
 
 
-class Cascade:
-    """Feed it what `wanted` names until nothing is wanted, then `settle` it."""
+class ForwardWalk:
+    """Feed it the sessions in `wanted` until it is empty, then call `settle`."""
 
     def __init__(self, seq: int, session_no: int) -> None:
         self.origin = seq
-        self.steps = Sheaf()
+        self.steps = StepTable()
         self.wanted: set[int] = {session_no}
         self.loaded: set[int] = set()
-        self._facts: list[Facts] = []  # of all these steps
+        self._facts: list[FactColumns] = []  # of all these steps
         self._reached: set[int] = {seq}
-        # Children by link: sure ones, and those by a link the gateway inferred. Mostly it is one.
+        # Children by link: declared ones, and inferred ones. Usually there is one.
         self._sure: dict[int, Sequence[int]] = {}
         self._guessed: dict[int, Sequence[int]] = {}
-        self._linked: list[Ints] = []  # all of them: parent, child and kind, a row each
-        self._parents: dict[int, list[int]] | None = None  # made when a late parent asks for it
-        self._declared: set[int] = set()  # steps that name a parent themselves
+        self._linked: list[Ints] = []  # all links: parent, child and kind, a row each
+        self._parents: dict[int, list[int]] | None = None  # built when a late parent needs it
+        self._declared: set[int] = set()  # steps that declare a parent
         self._uses: dict[int, list[tuple[int, int, float]]] = {}  # by fact: step, kind, weight
-        self._used: dict[int, list[int]] = {}  # step -> its facts that somebody used
+        self._used: dict[int, list[int]] = {}  # step -> its facts that were used
         self._turns: dict[tuple[int, int], list[int]] = {}  # (session, agent) -> its steps
-        self._unturned: list[tuple[Steps, Links]] = []  # what is not among these yet: few ask for them
+        self._unturned: list[tuple[StepColumns, LinkColumns]] = []  # not added to `_turns` yet: rarely needed
         self._names: dict[int, int] = {}  # key of a name -> step
-        self._home: dict[int, int] = {}  # step -> session, of those not loaded
-        self._homes: set[int] = set()  # all of these sessions
-        self._again: set[int] = set()  # steps to go on from
-        self._ahead: set[tuple[int, int]] = set()  # (parent, child) known before the child itself
-        # Most steps are none of these: their children are all there is to know of them.
-        self._special: set[int] = set()  # steps that are any of these, or have guessed children
-        self._given: set[int] = set()  # steps somebody surely used a fact of
-        self._hinted: set[int] = set()  # steps somebody may have used a fact of
-        self._late: set[int] = set()  # parents that came after a child
-        self._addressed: dict[int, tuple[int, int]] = {}  # those forwarded to another: session, recipient
+        self._home: dict[int, int] = {}  # step -> session, for steps not loaded
+        self._homes: set[int] = set()  # all those sessions
+        self._again: set[int] = set()  # steps to continue from
+        self._ahead: set[tuple[int, int]] = set()  # (parent, child) pairs known before the child is loaded
+        # Most steps are in none of these sets: only their children matter.
+        self._special: set[int] = set()  # steps in any of these sets, or with inferred children
+        self._given: set[int] = set()  # steps a fact of which was certainly used
+        self._hinted: set[int] = set()  # steps a fact of which was possibly used
+        self._late: set[int] = set()  # parents that arrived after a child
+        self._addressed: dict[int, tuple[int, int]] = {}  # forwarded to another agent: session, recipient
         self._walked = 0
 
-    def row(self, seq: int) -> Step:
+    def row(self, seq: int) -> SpreadStep:
         return self.steps.step(seq)
 
     def feed(self, down: Spread, sessions: set[int]) -> None:
-        """Everything of these sessions; then as far as it goes."""
+        """Add everything of these sessions, then propagate as far as possible."""
         self.loaded |= sessions
         self.wanted -= sessions
         self._parents = None
         steps = down.steps
         came = self.steps.add(steps)
-        again = self._again  # with steps there was news of; each comes once
+        again = self._again  # including steps with new links; each step arrives once
         again |= self._reached.intersection(came)
         self._names.update(zip(steps.name_key.tolist(), came, strict=True))
         self._unturned.append((steps, down.links))
-        is_told = (steps.recipient_no != 0) & (steps.recipient_no != steps.agent_no)
-        told = steps.taken(is_told & (steps.state == FORWARDED))
-        whom = zip(told.session_no.tolist(), told.recipient_no.tolist(), strict=True)
-        self._addressed.update(zip(told.seq.tolist(), whom, strict=True))
-        self._special.update(told.seq.tolist())
+        is_addressed = (steps.recipient_no != 0) & (steps.recipient_no != steps.agent_no)
+        addressed = steps.taken(is_addressed & (steps.state == FORWARDED))
+        whom = zip(addressed.session_no.tolist(), addressed.recipient_no.tolist(), strict=True)
+        self._addressed.update(zip(addressed.seq.tolist(), whom, strict=True))
+        self._special.update(addressed.seq.tolist())
         self._link([*self._own(down.links, steps), *self._abroad(down, sessions)], again)
         self._facts.append(down.facts)
         self._use(down)
-        if self.wanted or not self._homes <= self.loaded:  # else no session is left that could be
+        if self.wanted or not self._homes <= self.loaded:  # else no further session could be wanted
             self._spread(again)
             again.clear()
 
-    def _own(self, links: Links, steps: Steps) -> Iterator[Ints]:
-        """Links of these steps: first to parents that came before, then to late ones, then by span."""
+    def _own(self, links: LinkColumns, steps: StepColumns) -> Iterator[Ints]:
+        """Links of these steps: first to earlier parents, then to late ones, then by span."""
         names = self._names
         parents = np.array([names.get(key, 0) for key in links.parent_key.tolist()], np.int64)
         found = np.stack((parents, links.seq, links.kind))[:, (parents != 0) & (links.kind != SPAN)]
@@ -123,7 +124,7 @@ class Cascade:
             pairs = zip(found[0].tolist(), found[1].tolist(), strict=True)
             found = found[:, [pair not in self._ahead for pair in pairs]]
         late = found[0] > found[1]
-        if late.any():  # a parent may come after its child, and with it
+        if late.any():  # a parent may come after its child, in the same load
             late &= np.isin(found[0], steps.seq)
         yield found[:, ~late]
         yield found[:, late]
@@ -131,8 +132,8 @@ class Cascade:
         if len(spanned):
             yield self._spans(spanned, steps)
 
-    def _spans(self, spanned: Links, steps: Steps) -> Ints:
-        """Of several steps with that span the last before it, in its own session, which came as a whole."""
+    def _spans(self, spanned: LinkColumns, steps: StepColumns) -> Ints:
+        """Of several steps with that span, the last before it in its own session, which is loaded whole."""
         having: dict[tuple[int, int], list[int]] = {}
         those = steps.taken(np.isin(steps.span_key, spanned.parent_key))
         keys = zip(those.span_key.tolist(), those.session_no.tolist(), strict=True)
@@ -147,10 +148,12 @@ class Cascade:
         return np.array(made, np.int64).reshape(-1, 3).T
 
     def _abroad(self, down: Spread, sessions: set[int]) -> Iterator[Ints]:
-        """Children in other sessions, by name: a span is of its own session."""
-        abroad = down.abroad.taken((down.abroad.kind != SPAN) & ~among(down.abroad.session_no, sessions))
+        """Children in other sessions, by name: a span belongs to its own session."""
+        cross_session = down.abroad.taken(
+            (down.abroad.kind != SPAN) & ~is_among(down.abroad.session_no, sessions)
+        )
         made: list[Link] = []
-        for _, session_no, key, seq, kind in abroad.rows():
+        for _, session_no, key, seq, kind in cross_session.rows():
             parent = self._names.get(key)
             if parent is None:
                 continue
@@ -201,19 +204,19 @@ class Cascade:
                 used.setdefault(fact_id >> PLACE_BITS, []).append(fact_id)
 
     def _spread(self, again: set[int]) -> None:
-        """Whatever is reached by any edge, to know which sessions are wanted."""
+        """Everything reachable by any edge, to find the sessions that are wanted."""
         stack, reached, steps = list(again), self._reached, self.steps.numbers
         sure, special = self._sure, self._special
-        onward: Iterable[Sequence[int]]
+        next_steps: Iterable[Sequence[int]]
         while stack:
-            here = stack.pop()
-            if here in special:
-                onward = (self._after(here, True), self._after(here, False))
-            elif here in sure:
-                onward = (sure[here],)
+            current = stack.pop()
+            if current in special:
+                next_steps = (self._after(current, True), self._after(current, False))
+            elif current in sure:
+                next_steps = (sure[current],)
             else:
                 continue
-            for found in onward:
+            for found in next_steps:
                 for seq in found:
                     if seq in reached:
                         continue
@@ -241,7 +244,7 @@ class Cascade:
         return found
 
     def _closes(self, parent: int, child: int) -> bool:
-        """Whether a parent that came after its child descends from it, by what was known when it came."""
+        """Whether a parent that arrived after its child descends from it, by the links known then."""
         if self._parents is None:
             self._parents = {}
             for part in self._linked:
@@ -259,7 +262,7 @@ class Cascade:
         return False
 
     def _answer(self, seq: int) -> int | None:
-        """The next step there of the agent this one was addressed to, unless that names its own parents."""
+        """The addressed agent's next step there, unless that step declares its own parents."""
         if seq not in self._addressed:
             return None
         for steps, links in self._unturned:
@@ -272,8 +275,8 @@ class Cascade:
         place = bisect_right(turns, seq)
         return turns[place] if place < len(turns) and turns[place] not in self._declared else None
 
-    def settle(self) -> Tainted:
-        """Every tainted step that is known. First by strong edges alone, then by all."""
+    def settle(self) -> BlastRadius:
+        """Every known tainted step. First by strong edges alone, then by all."""
         steps, sure, given, late = self.steps.numbers, self._sure, self._given, self._late
         guessed, addressed = self._guessed, self._addressed
         depth, weight = {self.origin: 0}, {self.origin: 1.0}
@@ -282,12 +285,12 @@ class Cascade:
             away += 1
             after: list[int] = []
             for seq in level:
-                here, is_late = weight[seq], seq in late
+                current, is_late = weight[seq], seq in late
                 for child in sure.get(seq, ()):
                     if child in depth or child not in steps:
                         continue
                     if not is_late or child > seq or not self._closes(seq, child):
-                        depth[child], weight[child] = away, here  # by a declared link: as sure as this one
+                        depth[child], weight[child] = away, current  # a declared link keeps the weight
                         after.append(child)
                 if seq not in given:
                     continue
@@ -299,32 +302,32 @@ class Cascade:
                         continue
                     if shares is None:
                         shares = {child: round(share, 3)} if is_alone else self._best(seq)
-                    depth[child], weight[child] = away, max(LEAST, round(here * shares[child], 3))
+                    depth[child], weight[child] = away, max(LEAST, round(current * shares[child], 3))
                     after.append(child)
             level = after
         strong = frozenset(depth)
-        # Of strong ones only those that have a weak way on are looked at again.
+        # Of strong steps, only those with weak outgoing edges are visited again.
         levels: dict[int, list[int]] = {}
         for seq in strong & (self._guessed.keys() | self._hinted | self._addressed.keys()):
             levels.setdefault(depth[seq], []).append(seq)
         away = 0
         while levels:
             for seq in sorted(levels.pop(away, ())):
-                onward = self._after(seq, False)
+                next_steps = self._after(seq, False)
                 if seq not in strong:
-                    onward = [*onward, *self._after(seq, True)]
+                    next_steps = [*next_steps, *self._after(seq, True)]
                 shares = None
-                for child in onward:
+                for child in next_steps:
                     if child not in depth and child in steps:
                         shares = self._best(seq) if shares is None else shares
                         depth[child] = away + 1
                         weight[child] = max(LEAST, round(weight[seq] * shares.get(child, 0.0), 3))
                         levels.setdefault(away + 1, []).append(child)
             away += 1
-        return Tainted(depth, weight, strong)
+        return BlastRadius(depth, weight, strong)
 
     def _best(self, seq: int) -> dict[int, float]:
-        """Of each step after it the weight of the surest edge there; circles were left out before."""
+        """For each next step the weight of the surest edge to it; cycles were left out before."""
         found: dict[int, float] = {}
         answer = self._answer(seq)
         if answer is not None:
@@ -338,41 +341,41 @@ class Cascade:
                     found[user] = max(found.get(user, 0.0), round(weight, 3))
         return found
 
-    def evidence(self, found: Tainted, wanted: Collection[int]) -> dict[int, list[Edge]]:
-        """Of some steps the edges that lead to them from tainted ones, the surest first."""
-        told: dict[int, list[Edge]] = {seq: [] for seq in wanted}
-        if self.origin in told:
-            told[self.origin].append(Edge("origin", 1.0, self.origin, 0))
-        asked, tainted = set(told) - {self.origin}, found.depth
+    def evidence(self, found: BlastRadius, wanted: Collection[int]) -> dict[int, list[CascadeLink]]:
+        """For some steps, the edges that lead to them from tainted ones, the surest first."""
+        result: dict[int, list[CascadeLink]] = {seq: [] for seq in wanted}
+        if self.origin in result:
+            result[self.origin].append(CascadeLink("origin", 1.0, self.origin, 0))
+        asked, tainted = set(result) - {self.origin}, found.depth
         numbers = array_of(asked)
         for part in self._linked:
             for parent, seq, kind in part[:, np.isin(part[1], numbers)].T.tolist():
                 if parent in tainted and (seq > parent or not self._closes(parent, seq)):
                     how = LINKS[kind]
-                    told[seq].append(Edge(how, WEIGHTS[how], parent, 0))
+                    result[seq].append(CascadeLink(how, WEIGHTS[how], parent, 0))
         for fact_id, users in self._uses.items():
             source = fact_id >> PLACE_BITS
             for user, kind, weight in users if source in tainted else ():
                 if user in asked and user != source:
-                    told[user].append(Edge(USES[kind], round(weight, 3), source, fact_id))
+                    result[user].append(CascadeLink(USES[kind], round(weight, 3), source, fact_id))
         for seq in self._addressed.keys() & tainted.keys():
             answer = self._answer(seq)
             if answer in asked:
-                told[answer].append(Edge("message", WEIGHTS["message"], seq, 0))
+                result[answer].append(CascadeLink("message", WEIGHTS["message"], seq, 0))
         return {
             seq: sorted(edges, key=lambda one: (-one.weight, one.from_seq, one.kind))[:EVIDENCE]
-            for seq, edges in told.items()
+            for seq, edges in result.items()
         }
 
-    def received(self, found: Tainted) -> dict[int, int]:
-        """Agent -> the first tainted step that another addressed to it and that was forwarded."""
-        told: dict[int, int] = {}
+    def received(self, found: BlastRadius) -> dict[int, int]:
+        """Agent -> the first tainted step that another agent addressed to it and that was forwarded."""
+        result: dict[int, int] = {}
         for seq in sorted(self._addressed.keys() & found.depth.keys()):
-            told.setdefault(self._addressed[seq][1], seq)
-        return told
+            result.setdefault(self._addressed[seq][1], seq)
+        return result
 
-    def facts(self, found: Tainted) -> list[int]:
+    def facts(self, found: BlastRadius) -> list[int]:
         """Facts that tainted steps added, in order."""
         facts = np.concatenate([one.fact_id for one in self._facts] or [array_of(())])
-        told: list[int] = np.sort(facts[among(facts >> PLACE_BITS, found.depth)]).tolist()
-        return told
+        result: list[int] = np.sort(facts[is_among(facts >> PLACE_BITS, found.depth)]).tolist()
+        return result

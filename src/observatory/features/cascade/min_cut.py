@@ -1,9 +1,9 @@
 """The smallest set of agents whose pause contains a cascade (rules S265–S266).
 
-Law: agents are vertices, observed edges are how output goes from one to the next. A holder has the tainted
-output; the set is a minimum vertex cut between holders and those they reach that do not have it yet, found as
-a maximum flow with every agent split in two and one unit of room in it. Holders may be cut. Whoever is paused
-or evicted is cut already. Pure, and exact: the property test compares with every subset.
+Agents are vertices, observed edges are how output passes from one to the next. A holder is an agent that has
+the tainted output; the set is a minimum vertex cut between holders and the agents they reach that do not have
+it yet, found as a maximum flow in which every agent is split in two with a capacity of one. Holders may be
+cut. Paused and evicted agents are cut already. Pure, and exact: the property test compares with every subset.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
-MOST_AGENTS: Final = 200  # of an exact answer
-FAR: Final = 1 << 40  # room of what cannot be cut
+MAX_AGENTS: Final = 200  # limit of an exact result
+FAR: Final = 1 << 40  # capacity of what cannot be cut
 
 Edges = Collection[tuple[int, int]]
 
 
 class Containment(NamedTuple):
-    """`pause` keeps it from everybody who does not have it.
+    """`pause` keeps it from every agent that does not have it.
 
-    `smaller` is a smaller set, when there is one, that halts some of those at the door instead: they will get
-    it, and it stops there. None when it was not looked for.
+    `smaller` is a smaller set, when there is one, that halts some of the next agents instead: they will get
+    it, and it stops there. None when it was not computed.
     """
 
     pause: tuple[int, ...]
-    reached: frozenset[int]  # who would get it: not holders, by any number of edges
+    reached: frozenset[int]  # agents that would get it: not holders, by any number of edges
     reaches: Mapping[int, tuple[int, ...]]  # holder -> next ones that do not have it
     exact: bool
     smaller: tuple[int, ...] | None
 
 
 def contain(
-    holders: Collection[int], edges: Edges, halted: Collection[int] = (), most: int = MOST_AGENTS
+    holders: Collection[int], edges: Edges, halted: Collection[int] = (), most: int = MAX_AGENTS
 ) -> Containment:
     stopped = set(halted)
     sources = set(holders) - stopped
@@ -43,13 +43,13 @@ def contain(
     for a, b in sorted(open_edges):
         if a in sources and b in reached:
             reaches.setdefault(a, []).append(b)
-    told = {agent: tuple(others) for agent, others in reaches.items()}
+    next_agents = {agent: tuple(others) for agent, others in reaches.items()}
     if len(sources) + len(reached) > most:
-        return Containment(tuple(sorted(told)), reached, told, False, None)
+        return Containment(tuple(sorted(next_agents)), reached, next_agents, False, None)
     pause = tuple(sorted(smallest_cut(open_edges, sources, reached, sources)))
-    at_the_door = tuple(sorted(smallest_cut(open_edges, sources, reached, sources | reached)))
-    smaller = at_the_door if len(at_the_door) < len(pause) else None
-    return Containment(pause, reached, told, True, smaller)
+    of_all = tuple(sorted(smallest_cut(open_edges, sources, reached, sources | reached)))
+    smaller = of_all if len(of_all) < len(pause) else None
+    return Containment(pause, reached, next_agents, True, smaller)
 
 
 def _reached(sources: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[int]:
@@ -66,26 +66,26 @@ def _reached(sources: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[in
 
 
 def smallest_cut(
-    edges: Edges, sources: Collection[int], sinks: Collection[int], may: Collection[int]
+    edges: Edges, sources: Collection[int], sinks: Collection[int], allowed_agents: Collection[int]
 ) -> set[int]:
-    """The fewest of `may` that every way from a source to a sink goes through, those nearest the sources.
+    """The fewest of `allowed_agents` on every path from a source to a sink, those nearest the sources.
 
-    Menger: as many as there are ways that share none of them. Sources and sinks have no member in common;
-    ValueError when some way goes through none of `may`.
+    Menger: as many as there are disjoint paths. Sources and sinks have no member in common; ValueError when
+    some path contains none of `allowed_agents`.
     """
     net = _Net()
     start, end = ("start", 0), ("end", 0)
-    allowed = set(may)
+    allowed = set(allowed_agents)
     for agent in {*sources, *sinks, *(agent for edge in edges for agent in edge)}:
-        net.room(("in", agent), ("out", agent), 1 if agent in allowed else FAR)
+        net.capacity(("in", agent), ("out", agent), 1 if agent in allowed else FAR)
     for a, b in edges:
-        net.room(("out", a), ("in", b), FAR)
+        net.capacity(("out", a), ("in", b), FAR)
     for agent in sources:
-        net.room(start, ("in", agent), FAR)
+        net.capacity(start, ("in", agent), FAR)
     for agent in sinks:
-        net.room(("out", agent), end, FAR)
+        net.capacity(("out", agent), end, FAR)
     if net.flow(start, end) >= FAR:
-        raise ValueError("some way from a source to a sink cannot be cut")
+        raise ValueError("some path from a source to a sink cannot be cut")
     side = net.side(start)
     return {agent for agent in allowed if ("in", agent) in side and ("out", agent) not in side}
 
@@ -94,26 +94,26 @@ Vertex = tuple[str, int]
 
 
 class _Net:
-    """Dinic's maximum flow: levels by breadth, then ways along them, none walked twice."""
+    """Dinic's maximum flow: levels breadth first, then augmenting paths along them."""
 
     def __init__(self) -> None:
         self._next: dict[Vertex, list[int]] = {}
         self._to: list[Vertex] = []
         self._left: list[int] = []
 
-    def room(self, a: Vertex, b: Vertex, units: int) -> None:
-        for here, there, room in ((a, b, units), (b, a, 0)):
+    def capacity(self, a: Vertex, b: Vertex, units: int) -> None:
+        for here, there, capacity in ((a, b, units), (b, a, 0)):
             self._next.setdefault(here, []).append(len(self._to))
             self._to.append(there)
-            self._left.append(room)
+            self._left.append(capacity)
 
     def flow(self, start: Vertex, end: Vertex) -> int:
         total = 0
         while end in (levels := self._levels(start)):
             tried = dict.fromkeys(levels, 0)
-            while way := self._way(start, end, levels, tried):
-                least = min(self._left[edge] for edge in way)
-                for edge in way:
+            while path := self._path(start, end, levels, tried):
+                least = min(self._left[edge] for edge in path)
+                for edge in path:
                     self._left[edge] -= least
                     self._left[edge ^ 1] += least
                 total += least
@@ -136,11 +136,11 @@ class _Net:
                     queue.append(there)
         return levels
 
-    def _way(
+    def _path(
         self, start: Vertex, end: Vertex, levels: dict[Vertex, int], tried: dict[Vertex, int]
     ) -> list[int]:
-        """One more way, edge by edge; empty when there is none. Dead ends are not tried again."""
-        way: list[int] = []
+        """One more augmenting path, edge by edge; empty when there is none. Dead ends are not retried."""
+        path: list[int] = []
         here = start
         while here != end:
             edges = self._next.get(here, [])
@@ -148,14 +148,14 @@ class _Net:
                 edge = edges[tried[here]]
                 there = self._to[edge]
                 if self._left[edge] and levels.get(there) == levels[here] + 1:
-                    way.append(edge)
+                    path.append(edge)
                     here = there
                     break
                 tried[here] += 1
             else:
-                if not way:
+                if not path:
                     return []
-                back = way.pop()
+                back = path.pop()
                 here = self._to[back ^ 1]
                 tried[here] += 1
-        return way
+        return path

@@ -1,4 +1,5 @@
-"""Reads of cascades, mixed into `DerivedReads`: whole sessions up, and who took from whom."""
+"""Reads for cascades, mixed into `DerivedReads`: whole sessions upstream, and which agents used whose
+facts."""
 
 from __future__ import annotations
 
@@ -6,9 +7,9 @@ from collections.abc import Collection
 
 from sqlalchemy import and_, func, select
 
-from observatory.features.cascade.types_rows import SignRow, Spot, Upstream
-from observatory.features.graph.queries import StepReads
-from observatory.store.derived_tables import agent_minutes, links, steps, uses
+from observatory.derived.steps import StepReads
+from observatory.derived.tables import agent_minutes, links, steps, uses
+from observatory.features.cascade.types_rows import LocatedStep, StepSigns, Upstream
 from observatory.store.fetches import portions
 from observatory.store.lists import any_of
 
@@ -16,14 +17,14 @@ from observatory.store.lists import any_of
 class CascadeReads(StepReads):
     async def spots(
         self, tenant_id: str, *, numbers: Collection[int] = (), keys: Collection[int] = ()
-    ) -> list[Spot]:
-        found: set[Spot] = set()
-        columns = [steps.c[name] for name in Spot._fields]
+    ) -> list[LocatedStep]:
+        found: set[LocatedStep] = set()
+        columns = [steps.c[name] for name in LocatedStep._fields]
         asked = ((steps.c.seq, numbers), (steps.c.name_key, keys), (steps.c.span_key, keys))
         for column, values in asked:
             for some in portions(sorted(values)):
                 query = select(*columns).where(steps.c.tenant_id == tenant_id, any_of(column, some))
-                found.update(Spot(*row) for row in await self.fetch(tenant_id, query))
+                found.update(LocatedStep(*row) for row in await self.fetch(tenant_id, query))
         return sorted(found)
 
     async def first_since(self, tenant_id: str, at_ns: int) -> int | None:
@@ -35,8 +36,8 @@ class CascadeReads(StepReads):
         among = sorted(sessions)
         mine = and_(steps.c.tenant_id == tenant_id, any_of(steps.c.session_no, among), steps.c.seq <= until)
         parent = and_(links.c.tenant_id == tenant_id, links.c.seq == steps.c.seq)
-        # A row a parent, one without any when it has none.
-        columns = [steps.c[name] for name in SignRow._fields[:-2]]
+        # One row per parent; one row without a parent when it has none.
+        columns = [steps.c[name] for name in StepSigns._fields[:-2]]
         query = select(*columns, links.c.parent_key, links.c.kind).where(mine)
         query = query.select_from(steps.outerjoin(links, parent))
         rows = await self.fetch(tenant_id, query.order_by(steps.c.seq.desc()).limit(limit + 1))
@@ -51,7 +52,7 @@ class CascadeReads(StepReads):
             .order_by(uses.c.seq.desc())
             .limit(limit),
         )
-        return Upstream(list(map(SignRow._make, rows)), taken, cut or len(taken) >= limit)
+        return Upstream(list(map(StepSigns._make, rows)), taken, cut or len(taken) >= limit)
 
     async def taken_from(
         self, tenant_id: str, agents: Collection[int], after: int
@@ -82,3 +83,6 @@ class CascadeReads(StepReads):
             rows = await self.fetch(tenant_id, query.where(any_of(table.agent_no, some)))
             found += [(row[0], row[1], row[2], row[3]) for row in rows]
         return sorted(found)
+
+
+DERIVED_QUERIES = (CascadeReads,)

@@ -1,8 +1,8 @@
-"""Where a failure may have come from: a step's ancestors, ranked by signs in the record (rules S267–S268).
+"""Possible root causes of a failure: a step's ancestors, ranked by signs in the record (rules S267–S268).
 
-Law: it ranks, it proves nothing, and no model is asked. Each sign has a fixed number of points and a
-sentence; the nearer of two alike comes first. Ancestors are followed over causes, memory and messages,
-by shortest way. Pure: sessions are fed in as they are asked for.
+It ranks, it proves nothing, and no model is used. Each sign has a fixed number of points and a sentence; of
+equal ones the nearer comes first. Ancestors are followed over causes, memory and messages by shortest paths.
+Pure: sessions are fed in as they are requested.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from observatory.features.cascade.cascade import Kind
-from observatory.features.cascade.types_rows import SignRow, Spot, Upstream
+from observatory.features.cascade.types_rows import LocatedStep, StepSigns, Upstream
 
 LINKS: Final[dict[str, Kind]] = {"declared": "parent", "inferred": "inferred", "span": "span"}
 USES: Final[dict[str, Kind]] = {"declared": "read", "exact": "exact", "near": "near"}
 PLACE_BITS: Final = 18
 LOOP: Final = 0.25  # the seed's threshold of a loop
 SPIKE: Final = 5.0  # times the usual cost
-NEAR_MINUTES: Final = 2  # an alarm this long before a step, or in its minute, is one of its signs
+NEAR_MINUTES: Final = 2  # an alert this long before a step, or in the same minute, counts as a sign
 POINTS: Final = {
     "failed": 40.0,
     "refused": 35.0,
@@ -40,30 +40,30 @@ PER_HOP: Final = 0.5
 FARTHEST: Final = 20  # hops that count against a candidate
 
 
-class Known(NamedTuple):
-    """Signs that do not stand in the steps themselves."""
+class ExternalSigns(NamedTuple):
+    """Signs that are not in the steps themselves."""
 
     false_steps: Mapping[int, str]  # step that added a fact marked false -> who marked it
     commands: Mapping[int, str]  # message an operator changed -> the command
-    told: Collection[int]  # steps that came next after an operator's prompt
+    prompted: Collection[int]  # steps right after an operator's prompt
     troubles: Mapping[tuple[int, int], tuple[int, int]]  # (minute, agent) -> violations, alerts
     low_confidence: float
 
 
-class Candidate(NamedTuple):
+class CauseCandidate(NamedTuple):
     seq: int
     score: float
     distance: int
     reasons: tuple[tuple[str, str], ...]  # (sign, sentence)
-    path: tuple[tuple[int, str], ...]  # from it to the step asked about: (step, kind of the edge onward)
+    path: tuple[tuple[int, str], ...]  # from it to the failed step: (step, kind of the next edge)
 
 
 class Ancestry:
-    """Feed it what `wanted` names, tell it where `unknown` keys and steps are, until nothing is wanted."""
+    """Feed it the sessions in `wanted` and resolve `unknown_*` with `place`, until both are empty."""
 
     def __init__(self, seq: int, session_no: int) -> None:
         self.target = seq
-        self.steps: dict[int, SignRow] = {}
+        self.steps: dict[int, StepSigns] = {}
         self.wanted: set[int] = {session_no}
         self.loaded: set[int] = set()
         self.unknown_keys: set[int] = set()
@@ -77,7 +77,7 @@ class Ancestry:
         self._names: dict[int, int] = {}
         self._spans: dict[tuple[int, int], list[int]] = {}
         self._homes: dict[int, int] = {}
-        self._gone: set[int] = set()  # keys and numbers that were asked for before
+        self._gone: set[int] = set()  # keys and numbers that were requested before
 
     def feed(self, up: Upstream, sessions: set[int]) -> None:
         self.loaded |= sessions
@@ -97,8 +97,8 @@ class Ancestry:
             self._uses.setdefault(seq, []).append((fact_id >> PLACE_BITS, USES.get(how, "near")))
         self._walk()
 
-    def place(self, spots: Collection[Spot]) -> None:
-        """Where steps of other sessions are; what nobody knows is left."""
+    def place(self, spots: Collection[LocatedStep]) -> None:
+        """Where steps of other sessions are; unknown ones are left out."""
         for spot in spots:
             self._names.setdefault(spot.name_key, spot.seq)
             self._homes[spot.seq] = spot.session_no
@@ -106,7 +106,7 @@ class Ancestry:
         self._walk()
 
     def _walk(self) -> None:
-        """Breadth first from the step asked about, so that every way is a shortest one."""
+        """Breadth first from the failed step, so that every path is a shortest one."""
         self.unknown_keys, self.unknown_steps = set(), set()
         self.distance, self._onward = {self.target: 0}, {}
         level = [self.target]
@@ -151,7 +151,7 @@ class Ancestry:
         return found
 
     def _letters(self, seq: int) -> list[int]:
-        """What was written to its agent there since that one spoke last."""
+        """Messages sent to its agent there since the agent's previous step."""
         row = self.steps[seq]
         pair = (row[3], row[4])
         turns, mail = self._turns.get(pair, []), self._mail.get(pair, [])
@@ -159,21 +159,21 @@ class Ancestry:
         last = turns[place - 1] if place else 0
         return mail[bisect_left(mail, last) : bisect_left(mail, seq)]
 
-    def ranked(self, known: Known, most: int = 10) -> list[Candidate]:
+    def ranked(self, known: ExternalSigns, limit: int = 10) -> list[CauseCandidate]:
         costs = [self.steps[seq][9] for seq in self.distance if seq in self.steps and self.steps[seq][9] > 0]
-        usual = median(costs) if len(costs) >= 5 else 0.0
+        usual_cost = median(costs) if len(costs) >= 5 else 0.0
         failing = {seq for seq in self.distance if seq in self.steps and _failed(self.steps[seq])}
         tainted = self._below(failing)
-        found: list[Candidate] = []
+        found: list[CauseCandidate] = []
         for seq, distance in self.distance.items():
             if seq not in self.steps:
                 continue
-            reasons = self._signs(seq, known, usual, failing, tainted)
+            reasons = self._signs(seq, known, usual_cost, failing, tainted)
             if reasons:
                 score = sum(POINTS[sign] for sign, _ in reasons) - PER_HOP * min(distance, FARTHEST)
-                found.append(Candidate(seq, round(score, 3), distance, tuple(reasons), ()))
+                found.append(CauseCandidate(seq, round(score, 3), distance, tuple(reasons), ()))
         found.sort(key=lambda one: (-one.score, one.distance, one.seq))
-        return [one._replace(path=self._path(one.seq)) for one in found[:most]]
+        return [one._replace(path=self._path(one.seq)) for one in found[:limit]]
 
     def _below(self, failing: set[int]) -> set[int]:
         """Ancestors that themselves come after a failure among the ancestors."""
@@ -192,40 +192,40 @@ class Ancestry:
         return found
 
     def _signs(
-        self, seq: int, known: Known, usual: float, failing: set[int], tainted: set[int]
+        self, seq: int, known: ExternalSigns, usual_cost: float, failing: set[int], tainted: set[int]
     ) -> list[tuple[str, str]]:
         row = self.steps[seq]
         _, _, _, _, agent_no, _, state, status, tool, cost, confidence, entropy, at_ns, _, _ = row
-        told: list[tuple[str, str]] = []
+        signs: list[tuple[str, str]] = []
         if state in ("refused", "rejected"):
-            told.append(("refused", f"its message was {state}"))
+            signs.append(("refused", f"its message was {state}"))
         elif status == "failure":
-            told.append(("failed", f"its call of {tool} failed" if tool else "it reported a failure"))
+            signs.append(("failed", f"its call of {tool} failed" if tool else "it reported a failure"))
         elif status in ("critical", "error", "rollback"):
-            told.append(("failed", f"it reported {status}"))
+            signs.append(("failed", f"it reported {status}"))
         if seq in failing and seq not in tainted:
-            told.append(("first", "nothing on any way to it had failed before"))
+            signs.append(("first", "no step upstream of it had failed before"))
         if seq in known.false_steps:
-            told.append(("false_fact", f"it added a fact that {known.false_steps[seq]} marked false"))
+            signs.append(("false_fact", f"it added a fact that {known.false_steps[seq]} marked false"))
         if entropy is not None and entropy < LOOP:
-            told.append(("loop", f"its session went in circles: entropy {entropy:.2f}"))
+            signs.append(("loop", f"its session was looping: entropy {entropy:.2f}"))
         minute = at_ns // 60_000_000_000
         near = [known.troubles.get((minute - back, agent_no), (0, 0)) for back in range(NEAR_MINUTES + 1)]
         if any(violations for violations, _ in near):
-            told.append(("violation", "its agent sent messages that break the schema about then"))
+            signs.append(("violation", "its agent violated the schema around that time"))
         if any(alerts for _, alerts in near):
-            told.append(("alert", "an alarm about a loop of its agent was raised about then"))
+            signs.append(("alert", "a loop alert for its agent was raised around that time"))
         if seq in known.commands:
-            told.append(("rewritten", f"a person changed it: {known.commands[seq]}"))
-        if seq in known.told:
-            told.append(("told", "its agent had just been given a prompt by a person"))
+            signs.append(("rewritten", f"a person changed it: {known.commands[seq]}"))
+        if seq in known.prompted:
+            signs.append(("told", "a person had just sent its agent a prompt"))
         if confidence is not None and confidence < known.low_confidence:
-            told.append(("low_confidence", f"its agent was not sure: confidence {confidence:.2f}"))
-        if usual and cost > SPIKE * usual:
-            told.append(("cost", f"it cost {cost / usual:.0f} times what is usual among these steps"))
-        if not told and not self._above(seq) and seq != self.target:
-            told.append(("root", "the work began here: nothing is known before it"))
-        return told
+            signs.append(("low_confidence", f"low confidence: {confidence:.2f}"))
+        if usual_cost and cost > SPIKE * usual_cost:
+            signs.append(("cost", f"it cost {cost / usual_cost:.0f} times the median of these steps"))
+        if not signs and not self._above(seq) and seq != self.target:
+            signs.append(("root", "the work started here: no earlier step is known"))
+        return signs
 
     def _path(self, seq: int) -> tuple[tuple[int, str], ...]:
         path: list[tuple[int, str]] = []
@@ -236,5 +236,5 @@ class Ancestry:
         return (*path, (seq, ""))
 
 
-def _failed(row: SignRow) -> bool:
+def _failed(row: StepSigns) -> bool:
     return row[6] in ("refused", "rejected") or row[7] in ("failure", "critical", "error", "rollback")

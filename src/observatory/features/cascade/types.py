@@ -1,4 +1,4 @@
-"""What the doors of cascades answer."""
+"""Response types of the cascade routes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TaintedStep(StepPlace, kw_only=True):
 
 
 class TaintedAgent(msgspec.Struct, kw_only=True):
-    """`received` when it was only sent it and has not acted on it yet."""
+    """`received` when the agent was only sent it and has not acted on it yet."""
 
     agent_id: str | None
     strength: Literal["strong", "weak", "received"]
@@ -51,8 +51,8 @@ class SideEffect(msgspec.Struct, kw_only=True):
     first: StepPlace
 
 
-class Pausing(msgspec.Struct, kw_only=True):
-    """Ready to be sent: `POST` with `body` to `path`."""
+class PauseCommand(msgspec.Struct, kw_only=True):
+    """Ready to send: `POST` with `body` to `path`."""
 
     command: Literal["pause"]
     session_id: str
@@ -61,21 +61,21 @@ class Pausing(msgspec.Struct, kw_only=True):
     body: dict[str, str]
 
 
-class Paused(msgspec.Struct, kw_only=True):
+class PausedAgent(msgspec.Struct, kw_only=True):
     agent_id: str | None
     holds_it: bool
     reason: str
 
 
-class Smaller(msgspec.Struct, kw_only=True):
-    agents: list[Paused]
-    pause: list[Pausing]
+class SmallerContainment(msgspec.Struct, kw_only=True):
+    agents: list[PausedAgent]
+    pause: list[PauseCommand]
     note: str
 
 
 class ContainmentItem(msgspec.Struct, kw_only=True):
-    agents: list[Paused]
-    pause: list[Pausing]
+    agents: list[PausedAgent]
+    pause: list[PauseCommand]
     exact: bool
     contained: bool
     note: str
@@ -83,7 +83,7 @@ class ContainmentItem(msgspec.Struct, kw_only=True):
     reached: list[str | None]
     reached_count: int
     already_halted: list[str | None]
-    smaller: Smaller | None
+    smaller: SmallerContainment | None
 
 
 class BlastCounts(msgspec.Struct, kw_only=True):
@@ -97,7 +97,7 @@ class BlastCounts(msgspec.Struct, kw_only=True):
 
 
 class BlastAnswer(msgspec.Struct, kw_only=True):
-    """`truncated` says that there was more than is looked at; `steps` is a page of what was found."""
+    """`truncated`: there is more than was read; `steps` is a page of the result."""
 
     origin: StepPlace
     first_at: str
@@ -115,13 +115,13 @@ class BlastAnswer(msgspec.Struct, kw_only=True):
     note: str
 
 
-class Reason(msgspec.Struct, kw_only=True):
+class CauseReason(msgspec.Struct, kw_only=True):
     sign: str
     text: str
     points: float
 
 
-class OnPath(StepPlace, kw_only=True):
+class PathStep(StepPlace, kw_only=True):
     onward: str | None
 
 
@@ -131,8 +131,8 @@ class CauseItem(StepPlace, kw_only=True):
     distance: int
     status: str | None
     tool: str | None
-    reasons: list[Reason]
-    path: list[OnPath]
+    reasons: list[CauseReason]
+    path: list[PathStep]
     path_cut: bool
 
 

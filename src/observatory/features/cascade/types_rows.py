@@ -1,7 +1,7 @@
-"""Cascades as rows: what the blast of a step, its containment and its causes are worked out from.
+"""Rows and store interface from which blast radius, containment and causes are computed.
 
-Law: committed rows of one tenant, in few queries whatever the size; every list has a bound that the caller
-names, and says when there was more. Nothing here is written by anybody but the folds.
+Committed rows of one tenant, in a bounded number of queries; the caller limits every list, and the result
+reports when there was more. Only the folds write these rows.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
 
-class SignRow(NamedTuple):
-    """A step as whoever looks for causes sees it, and one of its parents."""
+class StepSigns(NamedTuple):
+    """A step with its signs of failure, and one of its parents."""
 
     seq: int
     name_key: int
@@ -33,13 +33,13 @@ class SignRow(NamedTuple):
 class Upstream(NamedTuple):
     """Everything of some sessions up to a number, the newest."""
 
-    steps: Sequence[SignRow]
-    # What these steps used: (step, fact, kind, weight)
+    steps: Sequence[StepSigns]
+    # Facts these steps used: (step, fact, kind, weight)
     uses: Sequence[tuple[int, int, str, float]]
     cut: bool
 
 
-class Spot(NamedTuple):
+class LocatedStep(NamedTuple):
     """Where a step is."""
 
     seq: int
@@ -50,11 +50,11 @@ class Spot(NamedTuple):
     at_ns: int
 
 
-class Cascades(Protocol):
+class CascadeRows(Protocol):
     async def spots(
         self, tenant_id: str, *, numbers: Collection[int] = (), keys: Collection[int] = ()
-    ) -> list[Spot]:
-        """Steps by their numbers, and by the keys of their names or spans, in order."""
+    ) -> list[LocatedStep]:
+        """Steps by number, or by the key of their name or span, in order."""
 
     async def first_since(self, tenant_id: str, at_ns: int) -> int | None:
         """The number of the first step at or after a time; None when there is none."""

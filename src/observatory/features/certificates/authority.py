@@ -1,8 +1,8 @@
-"""A small certificate authority of one's own: an authority, and what it issues for gateways and agents.
+"""A small built-in certificate authority, and the certificates it issues for gateways and agents.
 
-For a first hour, a laptop and tests; a company has its own. Keys are P-256 and are written for their owner
-alone. Nothing that is there is ever overwritten but by who asks for it (`replace`), and then by a rename: a
-running gateway sees the old files or the new ones.
+For a first try, a laptop and tests; production has its own authority. Keys are P-256 and readable only by
+their owner. Existing files are overwritten only on request (`replace`), and then by a rename: a running
+gateway sees the old files or the new ones.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 Purpose = Literal["server", "agent"]
 URN = "urn:observatory:agent:"
-EARLY = timedelta(hours=1)  # a clock that is a little behind must not refuse what was just made
+EARLY = timedelta(hours=1)  # a clock that is slightly behind must not refuse a new certificate
 
 
-class Pair(NamedTuple):
+class CertificatePair(NamedTuple):
     """A certificate and its key."""
 
     certificate: x509.Certificate
@@ -40,43 +40,45 @@ class Pair(NamedTuple):
         return self.certificate.public_bytes(serialization.Encoding.DER)
 
     def key_pem(self, passphrase: bytes | None = None) -> bytes:
-        hidden: serialization.KeySerializationEncryption = serialization.NoEncryption()
+        encryption: serialization.KeySerializationEncryption = serialization.NoEncryption()
         if passphrase is not None:
-            hidden = serialization.BestAvailableEncryption(passphrase)
-        return self.key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, hidden)
+            encryption = serialization.BestAvailableEncryption(passphrase)
+        return self.key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
+        )
 
 
-def name_of(agent_id: str) -> str:
-    """The name by which an agent can be bound so that its certificate may be renewed."""
+def agent_uri(agent_id: str) -> str:
+    """The URI to which an agent can be bound so that its certificate may be renewed."""
     return URN + quote(agent_id, safe="")
 
 
-def make_authority(common_name: str, days: int = 3_650, now: datetime | None = None) -> Pair:
+def make_authority(common_name: str, days: int = 3_650, now: datetime | None = None) -> CertificatePair:
     now = now or datetime.now(UTC)
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(common_name)
-    made = (
+    builder = (
         _begun(name, name, key, now - EARLY, now + timedelta(days=days))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
     )
-    return Pair(made.sign(key, hashes.SHA256()), key)
+    return CertificatePair(builder.sign(key, hashes.SHA256()), key)
 
 
 def issue(
-    authority: Pair,
+    authority: CertificatePair,
     common_name: str,
     purpose: Purpose,
     names: Sequence[str],
     since: datetime | None = None,
     until: datetime | None = None,
-) -> Pair:
-    """`names`: hosts and addresses of a gateway, URIs of an agent."""
+) -> CertificatePair:
+    """`names`: host names and addresses of a gateway, URIs of an agent."""
     now = datetime.now(UTC)
     since, until = since or now - EARLY, until or now + timedelta(days=90)
     key = ec.generate_private_key(ec.SECP256R1())
     use = ExtendedKeyUsageOID.SERVER_AUTH if purpose == "server" else ExtendedKeyUsageOID.CLIENT_AUTH
-    made = (
+    builder = (
         _begun(_name(common_name), authority.certificate.subject, key, since, until)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
@@ -86,7 +88,7 @@ def issue(
         )
         .add_extension(x509.SubjectAlternativeName([_alternative(one) for one in names]), critical=False)
     )
-    return Pair(made.sign(authority.key, hashes.SHA256()), key)
+    return CertificatePair(builder.sign(authority.key, hashes.SHA256()), key)
 
 
 def _begun(
@@ -134,17 +136,17 @@ def _alternative(name: str) -> x509.GeneralName:
     return x509.UniformResourceIdentifier(name) if ":" in name else x509.DNSName(name)
 
 
-def read_authority(folder: Path) -> Pair:
-    """OSError or ValueError when there is none."""
+def read_authority(folder: Path) -> CertificatePair:
+    """Read the authority; OSError or ValueError when there is none."""
     certificate = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
     key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError("not a key of ours")
-    return Pair(certificate, key)
+        raise ValueError("not an EC key")
+    return CertificatePair(certificate, key)
 
 
 def hosts_of(folder: Path) -> list[str]:
-    """Names and addresses of the gateway's certificate there; OSError or ValueError when there is none."""
+    """Names and addresses in the gateway's certificate there; OSError or ValueError when there is none."""
     found = x509.load_pem_x509_certificate((folder / "server.crt").read_bytes())
     try:
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -154,20 +156,22 @@ def hosts_of(folder: Path) -> list[str]:
     return [*names.get_values_for_type(x509.DNSName), *addresses]
 
 
-def write_pair(folder: Path, name: str, pair: Pair, chain: bytes = b"", replace: bool = False) -> None:
-    """`name.crt` and `name.key`; FileExistsError when one is there and nobody said that it may go.
+def write_pair(
+    folder: Path, name: str, pair: CertificatePair, chain: bytes = b"", replace: bool = False
+) -> None:
+    """`name.crt` and `name.key`; FileExistsError when one exists and `replace` is not set.
 
-    The key goes first: who looks in between finds a key that does not fit, and waits.
+    The key is written first: a reader in between finds a key that does not match, and waits.
     """
     for suffix, text, mode in ((".key", pair.key_pem(), 0o600), (".crt", pair.pem + chain, 0o644)):
         path = folder / f"{name}{suffix}"
         if path.exists() and not replace:
             raise FileExistsError(path)
-        beside = folder / f".{name}{suffix}.new"
-        beside.unlink(missing_ok=True)
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        temporary = folder / f".{name}{suffix}.new"
+        temporary.unlink(missing_ok=True)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(handle, "wb") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)

@@ -1,4 +1,4 @@
-"""`observatory tls`: certificates for a first hour, from a small authority of one's own."""
+"""`observatory tls`: issue certificates from a small built-in authority, for a first try."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from observatory.cli.terminal import CommandFailed, Misused, say
-from observatory.protocol.certificates import bound_to
+from observatory.cli.terminal import CommandFailed, InvalidArguments, say
+from observatory.protocol.certificates import make_binding
 
 if TYPE_CHECKING:
     from observatory.features.certificates import authority
 
-tls = App(name="tls", help="Certificates of a small authority of one's own: init, agent, server.")
+tls = App(name="tls", help="Issue certificates from a small local authority: init, agent, server.")
 LONGEST_DAYS = 3_650
-Days = Annotated[int, Parameter(help="How long what is issued is good, in days.")]
+Days = Annotated[int, Parameter(help="Validity of issued certificates, in days.")]
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}").fullmatch
 RESERVED = ("ca", "server")
 HERE = ("localhost", "127.0.0.1", "::1")
@@ -26,18 +26,18 @@ HERE = ("localhost", "127.0.0.1", "::1")
 
 @tls.command(name="init")
 def init(
-    folder: Annotated[Path, Parameter(help="Made if it is not there.")],
+    folder: Annotated[Path, Parameter(help="Created if missing.")],
     *,
     host: Annotated[
         list[str] | None,
-        Parameter(help="A name or address of the gateway; localhost is always one.", negative=()),
+        Parameter(help="A name or address of the gateway; localhost is always included.", negative=()),
     ] = None,
     agent: Annotated[
         list[str] | None, Parameter(help="An agent that gets a certificate too.", negative=())
     ] = None,
     days: Days = 90,
 ) -> None:
-    """Make an authority, a certificate for the gateway, and one for each agent named."""
+    """Create an authority, a certificate for the gateway, and one for each named agent."""
     from observatory.features.certificates import authority
 
     agents = list(dict.fromkeys(agent or []))
@@ -47,7 +47,9 @@ def init(
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if (folder / "ca.crt").exists() or (folder / "ca.key").exists():
-            raise CommandFailed(f"{folder} holds an authority already; `observatory tls agent` issues more")
+            raise CommandFailed(
+                f"{folder} already contains an authority; `observatory tls agent` issues more"
+            )
         root = authority.make_authority("Observatory authority")
         authority.write_pair(folder, "ca", root)
         hosts = list(dict.fromkeys([*HERE, *(host or [])]))
@@ -57,16 +59,16 @@ def init(
         for name in agents:
             _issue(folder, root, name, until, replace=False)
     except FileExistsError as error:
-        raise CommandFailed(f"{error} is there already and was left as it is") from None
+        raise CommandFailed(f"{error} already exists and was not changed") from None
     except OSError as error:
         raise CommandFailed(f"{folder} cannot be written ({error.strerror})") from None
     say(
-        f"an authority and a certificate for {', '.join(hosts)} are in {folder}, good until {until:%Y-%m-%d}",
+        f"{folder}: an authority and a certificate for {', '.join(hosts)}, valid until {until:%Y-%m-%d}",
         f"  start:   observatory serve --tls-cert {folder}/server.crt --tls-key {folder}/server.key \\",
         f"             --tls-client-ca {folder}/ca.crt --tls-client-certs optional",
         f"  clients: OBSERVATORY_CA={folder}/ca.crt",
         f"  an agent's certificate: observatory tls agent {folder} NAME",
-        f"  keep {folder}/ca.key to yourself: who has it can be any agent",
+        f"  keep {folder}/ca.key secret: its holder can impersonate any agent",
     )
 
 
@@ -77,7 +79,7 @@ def agent(
     *,
     days: Days = 90,
 ) -> None:
-    """Issue a certificate for an agent, or renew it: the files are replaced, the name in it stays."""
+    """Issue or renew an agent's certificate: the files are replaced, the name in it stays."""
     _check(days, [name])
     from observatory.features.certificates import authority
 
@@ -88,9 +90,9 @@ def agent(
     except OSError as error:
         raise CommandFailed(f"{folder} cannot be written ({error.strerror})") from None
     say(
-        f"{folder}/{name}.crt and {name}.key are good until {until:%Y-%m-%d}",
+        f"{folder}/{name}.crt and {name}.key are valid until {until:%Y-%m-%d}",
         f"  the agent:  OBSERVATORY_CERT={folder}/{name}.crt OBSERVATORY_CERT_KEY={folder}/{name}.key",
-        f"  bind it:    observatory certificates bind {name} --uri {authority.name_of(name)}",
+        f"  bind it:    observatory certificates bind {name} --uri {authority.agent_uri(name)}",
     )
 
 
@@ -100,11 +102,11 @@ def server(
     *,
     host: Annotated[
         list[str] | None,
-        Parameter(help="A further name or address of the gateway; those it has stay.", negative=()),
+        Parameter(help="An additional name or address of the gateway; existing ones stay.", negative=()),
     ] = None,
     days: Days = 90,
 ) -> None:
-    """Renew the gateway's own certificate; a running gateway takes it over by itself."""
+    """Renew the gateway's certificate; a running gateway reloads it by itself."""
     _check(days, [])
     for name in host or []:
         _check_host(name)
@@ -122,22 +124,26 @@ def server(
         authority.write_pair(folder, "server", made, root.pem, replace=True)
     except OSError as error:
         raise CommandFailed(f"{folder} cannot be written ({error.strerror})") from None
-    say(f"{folder}/server.crt and server.key, for {', '.join(hosts)}, are good until {until:%Y-%m-%d}")
+    say(f"{folder}/server.crt and server.key, for {', '.join(hosts)}, are valid until {until:%Y-%m-%d}")
 
 
-def _authority(folder: Path) -> authority.Pair:
+def _authority(folder: Path) -> authority.CertificatePair:
     from observatory.features.certificates import authority
 
     try:
         return authority.read_authority(folder)
     except (OSError, ValueError):
-        raise CommandFailed(f"{folder} holds no authority; make one with `observatory tls init`") from None
+        raise CommandFailed(
+            f"{folder} contains no authority; create one with `observatory tls init`"
+        ) from None
 
 
-def _issue(folder: Path, root: authority.Pair, name: str, until: datetime, *, replace: bool) -> None:
+def _issue(
+    folder: Path, root: authority.CertificatePair, name: str, until: datetime, *, replace: bool
+) -> None:
     from observatory.features.certificates import authority
 
-    made = authority.issue(root, name, "agent", [authority.name_of(name)], until=until)
+    made = authority.issue(root, name, "agent", [authority.agent_uri(name)], until=until)
     authority.write_pair(folder, name, made, replace=replace)
 
 
@@ -146,17 +152,17 @@ def _check_host(name: str) -> None:
         ip_address(name)
     except ValueError:
         try:
-            bound_to("dns", name)
+            make_binding("dns", name)
         except ValueError:
-            raise Misused(f"--host {name!r} is neither a host's name nor an address") from None
+            raise InvalidArguments(f"--host {name!r} is neither a host name nor an address") from None
 
 
 def _check(days: int, names: list[str]) -> None:
     if not 1 <= days <= LONGEST_DAYS:
-        raise Misused(f"--days is a number from 1 to {LONGEST_DAYS}")
+        raise InvalidArguments(f"--days must be a number from 1 to {LONGEST_DAYS}")
     for name in names:
-        if not _FILE(name) or name.lower() in RESERVED:  # of names that some disks do not tell apart
-            raise Misused(
-                "an agent's name becomes a file's here: letters, digits, dot, dash and underscore, "
+        if not _FILE(name) or name.lower() in RESERVED:  # some file systems ignore case
+            raise InvalidArguments(
+                "the agent's name becomes a file name: use letters, digits, dot, dash and underscore, "
                 "at most 64, and neither ca nor server"
             )

@@ -1,9 +1,9 @@
-"""Acts on certificates: an agent is bound to one or let go of it, and what was shown is noted.
+"""Commands on certificates: bind an agent, unbind it, and record which certificates were presented.
 
-Laws: a binding counts from the transaction that writes it: it raises the rulebook's number, so that the next
-message goes by it, and the access version, so that open channels are looked at again. What was shown is no
-event and has `PLACES` numbered places a tenant: a new one takes the place of the one longest unseen, so that
-no client, however many certificates it has, makes the table grow.
+Invariants: a binding counts from the transaction that writes it: it raises the policy version, so that the
+next message is checked against it, and the access version, so that open channels are checked again. A
+presented certificate writes no event; it takes one of `PLACES` numbered rows per tenant, replacing the one
+unseen longest, so that no client can make the table grow.
 """
 
 from __future__ import annotations
@@ -13,43 +13,44 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from observatory.pipeline.event_writer import notice
-from observatory.pipeline.rows import Write
-from observatory.pipeline.state import Act, Desk, Memory, Principal, Verdict, Wants
-from observatory.protocol.answers import Refused
+from observatory.pipeline.event_writer import gateway_event
+from observatory.pipeline.rows import RowWrite
+from observatory.pipeline.state import BatchState, Command, Principal, ReadSet, SubmissionResult, UnitOfWork
 from observatory.protocol.certificates import Binding, Certificate
 from observatory.protocol.identity import agent_entity_id
+from observatory.protocol.responses import Refused
 
-PLACES = 1_000
-MOST_KEYS = 20  # that showed one certificate; the newest are kept
-MOST_BOUND = 10_000  # agents of a tenant that are bound: the rulebook holds them all in memory
+MAX_PRESENTED = 1_000
+MAX_KEYS = 20  # keys seen with one certificate; the newest are kept
+MAX_BOUND = 10_000  # bound agents of a tenant: the tenant's policies keep them all in memory
 Row = dict[str, Any]
 
 
-class Shown(NamedTuple):
-    """A certificate somebody proved to hold: when last, and with which keys."""
+class PresentedCertificate(NamedTuple):
+    """A certificate a client proved to own: when last, and with which API keys."""
 
     certificate: Certificate
     at_ns: int
     key_ids: tuple[str, ...]
 
 
-def bind(who: Principal, agent_id: str, binding: Binding, now_ns: int) -> Act:
-    """From now on nobody speaks as this agent without that certificate. 200 also when it was bound so."""
+def bind(who: Principal, agent_id: str, binding: Binding, now_ns: int) -> Command:
+    """From now on no key can act as this agent without that certificate. 200 also when it was bound
+    already."""
     entity_id = agent_entity_id(who.tenant_id, agent_id)
-    wants = _wants(entity_id)
+    read_set = _wants(entity_id)
 
-    def decide(desk: Desk) -> Verdict:
-        memory, now_ns = desk.memory, desk.now_ns
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        memory, now_ns = uow.memory, uow.now_ns
         agent = memory.agents.get(entity_id)
         if agent is None:
             return _unknown()
-        bound = memory.rulebook.certificates
-        if entity_id not in bound and len(bound) >= MOST_BOUND:
-            detail = f"a tenant has at most {MOST_BOUND} agents bound to certificates"
-            return Verdict(409, Refused(reason="too_many", detail=detail))
+        bound = memory.tenant_config.certificates
+        if entity_id not in bound and len(bound) >= MAX_BOUND:
+            detail = f"a tenant has at most {MAX_BOUND} agents bound to certificates"
+            return SubmissionResult(409, Refused(reason="too_many", detail=detail))
         if bound.get(entity_id) == binding:
-            return Verdict(200, memory.rows["agent_certificates"][entity_id])
+            return SubmissionResult(200, memory.rows["agent_certificates"][entity_id])
         row: Row = {
             "tenant_id": who.tenant_id,
             "entity_id": entity_id,
@@ -60,97 +61,101 @@ def bind(who: Principal, agent_id: str, binding: Binding, now_ns: int) -> Act:
             "bound_by": who.entity_id,
             "removed_ns": None,
         }
-        _obey(memory, bound | {entity_id: binding}, entity_id, row)
+        _apply(memory, bound | {entity_id: binding}, entity_id, row)
         summary = f"agent {agent.agent_id} is bound to a certificate, by {binding.kind}"
-        told = {"agent_id": agent.agent_id, "entity_id": entity_id}
-        told |= {"kind": binding.kind, "value": binding.value}
-        event = notice(who.tenant_id, "certificate_bound", summary, now_ns, who, told)
-        write = Write("agent_certificates", row, key=("tenant_id", "entity_id"))
-        return Verdict(200, row, [event], [write])
+        event_detail = {"agent_id": agent.agent_id, "entity_id": entity_id}
+        event_detail |= {"kind": binding.kind, "value": binding.value}
+        event = gateway_event(who.tenant_id, "certificate_bound", summary, now_ns, who, event_detail)
+        write = RowWrite("agent_certificates", row, key=("tenant_id", "entity_id"))
+        return SubmissionResult(200, row, [event], [write])
 
-    return Act(who, now_ns, decide, wants)
+    return Command(who, now_ns, decide, read_set)
 
 
-def unbind(who: Principal, agent_id: str, now_ns: int) -> Act:
-    """Let go: its keys alone say again who it is."""
+def unbind(who: Principal, agent_id: str, now_ns: int) -> Command:
+    """Remove the binding: the agent's API keys alone identify it again."""
     entity_id = agent_entity_id(who.tenant_id, agent_id)
 
-    def decide(desk: Desk) -> Verdict:
-        memory, now_ns = desk.memory, desk.now_ns
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        memory, now_ns = uow.memory, uow.now_ns
         agent = memory.agents.get(entity_id)
         if agent is None:
             return _unknown()
-        bound = dict(memory.rulebook.certificates)
+        bound = dict(memory.tenant_config.certificates)
         was = bound.pop(entity_id, None)
         answer = {"agent_id": agent.agent_id, "entity_id": entity_id, "bound": False}
         if was is None:
-            return Verdict(200, answer)
+            return SubmissionResult(200, answer)
         row = memory.rows["agent_certificates"][entity_id] | {"removed_ns": now_ns}
-        _obey(memory, bound, entity_id, row)
-        summary = f"agent {agent.agent_id} is bound to no certificate any more"
+        _apply(memory, bound, entity_id, row)
+        summary = f"agent {agent.agent_id} is no longer bound to a certificate"
         detail = {"agent_id": agent.agent_id, "entity_id": entity_id, "kind": was.kind, "value": was.value}
-        event = notice(who.tenant_id, "certificate_unbound", summary, now_ns, who, detail)
+        event = gateway_event(who.tenant_id, "certificate_unbound", summary, now_ns, who, detail)
         where = {"tenant_id": who.tenant_id, "entity_id": entity_id}
-        return Verdict(200, answer, [event], [Write("agent_certificates", {"removed_ns": now_ns}, where)])
+        return SubmissionResult(
+            200, answer, [event], [RowWrite("agent_certificates", {"removed_ns": now_ns}, where)]
+        )
 
-    return Act(who, now_ns, decide, _wants(entity_id))
-
-
-def _wants(entity_id: str) -> Wants:
-    wants = Wants(agents={entity_id})
-    wants.row("agent_certificates", entity_id)
-    return wants
+    return Command(who, now_ns, decide, _wants(entity_id))
 
 
-def _unknown() -> Verdict:
-    detail = "no agent of this tenant has that name or id; it is known once it has spoken or was registered"
-    return Verdict(404, Refused(reason="not_found", detail=detail))
+def _wants(entity_id: str) -> ReadSet:
+    read_set = ReadSet(agents={entity_id})
+    read_set.row("agent_certificates", entity_id)
+    return read_set
 
 
-def _obey(memory: Memory, bound: dict[str, Binding], entity_id: str, row: Row) -> None:
-    """Acts and messages behind this one in the batch go by it already."""
+def _unknown() -> SubmissionResult:
+    detail = (
+        "no agent of this tenant has that name or id; agents appear with their first message or registration"
+    )
+    return SubmissionResult(404, Refused(reason="not_found", detail=detail))
+
+
+def _apply(memory: BatchState, bound: dict[str, Binding], entity_id: str, row: Row) -> None:
+    """Later commands and messages of this batch are already checked against it."""
     memory.tenant.rulebook_version += 1
     memory.tenant.access_version += 1
-    memory.rulebook = msgspec.structs.replace(memory.rulebook, certificates=bound)
+    memory.tenant_config = msgspec.structs.replace(memory.tenant_config, certificates=bound)
     memory.rows.setdefault("agent_certificates", {})[entity_id] = row
 
 
-def note(house: Principal, shown: Iterable[Shown], now_ns: int) -> Act:
-    """Keep what was shown. It leaves no event: the events of who showed it are what is on record."""
-    tenant_id, seen = house.tenant_id, list(shown)
-    wants = Wants()
-    wants.row("certificates", tenant_id)
+def record_presented(gateway: Principal, shown: Iterable[PresentedCertificate], now_ns: int) -> Command:
+    """Record presented certificates. Writes no event: the events of the clients are on record."""
+    tenant_id, seen = gateway.tenant_id, list(shown)
+    read_set = ReadSet()
+    read_set.row("certificates", tenant_id)
 
-    def decide(desk: Desk) -> Verdict:
-        rows = desk.memory.rows.setdefault("certificates", {})
-        places = {row["fingerprint"]: slot for (_, slot), row in rows.items()}
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        rows = uow.memory.rows.setdefault("certificates", {})
+        slots = {row["fingerprint"]: slot for (_, slot), row in rows.items()}
         writes = []
         for one in seen:
-            slot = places.get(one.certificate.fingerprint)
+            slot = slots.get(one.certificate.fingerprint)
             before = None if slot is None else rows[(tenant_id, slot)]
             if slot is None:
-                slot = _place(rows)
-                places = {name: where for name, where in places.items() if where != slot}
+                slot = _free_slot(rows)
+                slots = {name: where for name, where in slots.items() if where != slot}
             row = _row(tenant_id, slot, one, before)
             rows[(tenant_id, slot)] = row
-            places[one.certificate.fingerprint] = slot
-            writes.append(Write("certificates", row, key=("tenant_id", "slot")))
-        return Verdict(200, len(writes), [], writes)
+            slots[one.certificate.fingerprint] = slot
+            writes.append(RowWrite("certificates", row, key=("tenant_id", "slot")))
+        return SubmissionResult(200, len(writes), [], writes)
 
-    return Act(house, now_ns, decide, wants)
+    return Command(gateway, now_ns, decide, read_set)
 
 
-def _place(rows: dict[Any, Row]) -> int:
-    """A free one, else that of the one longest unseen."""
-    if len(rows) < PLACES:
+def _free_slot(rows: dict[Any, Row]) -> int:
+    """A free slot, else the slot of the one unseen longest."""
+    if len(rows) < MAX_PRESENTED:
         return len(rows) + 1
     return int(min(rows.values(), key=lambda row: (row["last_seen_ns"], row["slot"]))["slot"])
 
 
-def _row(tenant_id: str, slot: int, one: Shown, before: Row | None) -> Row:
+def _row(tenant_id: str, slot: int, one: PresentedCertificate, before: Row | None) -> Row:
     facts = one.certificate
     known = [] if before is None else msgspec.json.decode(before["key_ids"])
-    keys = list(dict.fromkeys([*one.key_ids, *known]))[:MOST_KEYS]
+    keys = list(dict.fromkeys([*one.key_ids, *known]))[:MAX_KEYS]
     return {
         "tenant_id": tenant_id,
         "slot": slot,

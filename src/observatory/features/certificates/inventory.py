@@ -1,8 +1,9 @@
-"""The inventory of certificates: what is configured, what was shown, who uses which, and how each stands.
+"""The certificate inventory: what is configured, what was presented, which agents use which, and its
+validity.
 
-Pure. An agent uses the certificate it last spoke with; it is bound to whatever its binding says, shown or
-not. Only what is in use can alarm: the gateway's own, the authorities of clients, and what agents use or are
-bound to by fingerprint. One that was rotated out may end in peace.
+Pure. An agent uses the certificate it last connected with; its binding may name another one. Only
+certificates in use raise alerts: the gateway's own, client authorities, and those agents use or are bound to
+by fingerprint. A rotated-out certificate may expire silently.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ import msgspec
 from observatory.protocol.certificates import Certificate
 
 Use = Literal["server", "authority", "client"]
-Standing = Literal["current", "expiring", "expired", "not_yet"]
+CertificateValidity = Literal["current", "expiring", "expired", "not_yet"]
 DAY_NS: Final = 86_400_000_000_000
 Row = Mapping[str, Any]
 
 
-class Entry(NamedTuple):
+class InventoryEntry(NamedTuple):
     use: Use
     certificate: Certificate
-    standing: Standing
-    agents: tuple[str, ...] = ()  # that last spoke with it
+    standing: CertificateValidity
+    agents: tuple[str, ...] = ()  # that last connected with it
     bound: tuple[str, ...] = ()  # that are bound to it by name or fingerprint
     key_ids: tuple[str, ...] = ()
     first_seen_ns: int | None = None
@@ -35,8 +36,8 @@ class Entry(NamedTuple):
         return self.use != "client" or bool(self.agents) or bool(self.bound)
 
 
-class Bound(NamedTuple):
-    """An agent that is bound, as its row says."""
+class AgentBinding(NamedTuple):
+    """An agent's binding, from its row."""
 
     agent_id: str
     entity_id: str
@@ -44,7 +45,7 @@ class Bound(NamedTuple):
     value: str
 
 
-def standing_of(certificate: Certificate, now_ns: int, days: int) -> Standing:
+def validity_of(certificate: Certificate, now_ns: int, days: int) -> CertificateValidity:
     if certificate.not_after_ns < now_ns:
         return "expired"
     if certificate.not_before_ns > now_ns:
@@ -53,7 +54,7 @@ def standing_of(certificate: Certificate, now_ns: int, days: int) -> Standing:
 
 
 def days_left(certificate: Certificate, now_ns: int) -> int:
-    """Whole days; negative once it has ended."""
+    """Whole days; negative once it has expired."""
     return (certificate.not_after_ns - now_ns) // DAY_NS
 
 
@@ -70,16 +71,16 @@ def certificate_of(row: Row) -> Certificate:
     )
 
 
-def bound_of(rows: Iterable[Row]) -> list[Bound]:
+def bindings_of(rows: Iterable[Row]) -> list[AgentBinding]:
     return [
-        Bound(row["agent_id"], row["entity_id"], row["kind"], row["value"])
+        AgentBinding(row["agent_id"], row["entity_id"], row["kind"], row["value"])
         for row in rows
         if row["removed_ns"] is None
     ]
 
 
-def is_meant(bound: Bound, certificate: Certificate) -> bool:
-    """Whether this binding names this certificate, in time or not."""
+def binding_matches(bound: AgentBinding, certificate: Certificate) -> bool:
+    """Whether this binding names this certificate, whatever its validity."""
     if bound.kind == "fingerprint":
         return bound.value == certificate.fingerprint
     if bound.kind == "subject":
@@ -92,35 +93,35 @@ def inventory(
     authorities: Sequence[Certificate],
     shown: Iterable[Row],
     speakers: Mapping[str, Sequence[str]],
-    bound: Sequence[Bound],
+    bound: Sequence[AgentBinding],
     now_ns: int,
     days: int,
-) -> list[Entry]:
-    """The gateway's own first, then its authorities, then clients', the one that ends first at the top.
+) -> list[InventoryEntry]:
+    """The gateway's own first, then client authorities, then clients' certificates, earliest expiry first.
 
-    `speakers`: fingerprint -> agents that last spoke with it.
+    `speakers`: fingerprint -> agents that last connected with it.
     """
-    made: list[Entry] = []
+    made: list[InventoryEntry] = []
     if server is not None:
-        made.append(Entry("server", server, standing_of(server, now_ns, days)))
-    made += [Entry("authority", one, standing_of(one, now_ns, days)) for one in authorities]
-    clients: list[Entry] = []
+        made.append(InventoryEntry("server", server, validity_of(server, now_ns, days)))
+    made += [InventoryEntry("authority", one, validity_of(one, now_ns, days)) for one in authorities]
+    clients: list[InventoryEntry] = []
     for row in shown:
         facts = certificate_of(row)
         agents = tuple(speakers.get(facts.fingerprint, ()))
-        meant = tuple(
+        bound_agents = tuple(
             one.agent_id
             for one in bound
-            # By a name all certificates of that name are meant; an old one is of no concern to anybody.
-            if is_meant(one, facts) and (one.kind == "fingerprint" or one.agent_id in agents)
+            # A binding by name covers every certificate of that name; only those in use matter.
+            if binding_matches(one, facts) and (one.kind == "fingerprint" or one.agent_id in agents)
         )
         clients.append(
-            Entry(
+            InventoryEntry(
                 "client",
                 facts,
-                standing_of(facts, now_ns, days),
+                validity_of(facts, now_ns, days),
                 agents,
-                meant,
+                bound_agents,
                 tuple(msgspec.json.decode(row["key_ids"], type=list[str])),
                 row["first_seen_ns"],
                 row["last_seen_ns"],

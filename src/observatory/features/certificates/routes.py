@@ -1,7 +1,7 @@
-"""`/v1/certificates`: what is configured and what was shown; `/v1/agents/{id}/certificate`: who is bound.
+"""`/v1/certificates`: configured and presented certificates; `/v1/agents/{id}/certificate`: agent bindings.
 
-A tenant sees the gateway's own certificates and those its own keys were used with, nobody else's. Who
-operates binds an agent; from then on nobody speaks as it without that certificate, not even an admin (S860).
+A tenant sees the gateway's certificates and those used with its own keys. An operator can bind an agent; from
+then on no key can act as that agent without that certificate, not even an admin's (S860).
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from litestar import Response, Router, delete, get, put
 from litestar.params import FromPath, JSONBody
 
 from observatory.features.certificates import commands as acts
-from observatory.features.certificates.inventory import Entry, Standing, Use, days_left
+from observatory.features.certificates.inventory import CertificateValidity, InventoryEntry, Use, days_left
+from observatory.features.certificates.worker import CertificateWorker
 from observatory.http.answers import Refusal, json
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
-from observatory.pipeline.state import Verdict
-from observatory.protocol.certificates import BindingKind, NotACertificate, bound_to, read, read_pem
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
+from observatory.pipeline.state import SubmissionResult
+from observatory.protocol.certificates import BindingKind, InvalidCertificate, make_binding, read, read_pem
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import agent_entity_id
 
 ClientCerts = Literal["none", "optional", "required"]
-MOST_NAMED = 100  # agents without a certificate that are told by name
+MAX_NAMED = 100  # agents without a certificate that are listed by name
 SETUP = "observatory tls init ./tls"
 
 
 class BindingBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """By `fingerprint` one certificate is meant and no other; by `uri`, `dns` or `subject` every one that an
-    authority of `tls_client_ca` issues in that name, so that rotation needs no new binding. Instead of both,
+    """`fingerprint` names exactly one certificate; `uri`, `dns` and `subject` match every certificate with
+    that name issued by an authority of `tls_client_ca`, so that rotation needs no new binding. Alternatively
     `pem`: the certificate itself, bound by its fingerprint."""
 
     kind: BindingKind | None = None
@@ -45,7 +46,7 @@ class BindingItem(msgspec.Struct, kw_only=True):
 
 
 class CertificateItem(msgspec.Struct, kw_only=True):
-    """`agents` last spoke with it; `bound` are bound to it; `in_use`: whether its end would be missed."""
+    """`agents` last connected with it; `bound` are bound to it; `in_use`: whether its expiry would matter."""
 
     use: Use
     fingerprint: str
@@ -56,7 +57,7 @@ class CertificateItem(msgspec.Struct, kw_only=True):
     not_before: str
     not_after: str
     days_left: int
-    standing: Standing
+    standing: CertificateValidity
     in_use: bool
     agents: list[str]
     bound: list[str]
@@ -65,8 +66,8 @@ class CertificateItem(msgspec.Struct, kw_only=True):
     last_seen_at: str | None
 
 
-class TlsStanding(msgspec.Struct, kw_only=True):
-    """`problem`: why the files on disk are not in force; the ones before go on meanwhile."""
+class TlsStatus(msgspec.Struct, kw_only=True):
+    """`problem`: why the files on disk are not in use; the previous ones stay in use meanwhile."""
 
     configured: bool
     client_certs: ClientCerts
@@ -76,8 +77,8 @@ class TlsStanding(msgspec.Struct, kw_only=True):
     setup: str
 
 
-class AgentsCertified(msgspec.Struct, kw_only=True):
-    """`without`: names of those that last spoke without one, the first hundred."""
+class AgentCertificateCounts(msgspec.Struct, kw_only=True):
+    """`without`: names of agents that last connected without one, the first hundred."""
 
     total: int
     using: int
@@ -86,14 +87,14 @@ class AgentsCertified(msgspec.Struct, kw_only=True):
 
 
 class CertificatesAnswer(msgspec.Struct, kw_only=True):
-    tls: TlsStanding
-    agents: AgentsCertified
+    tls: TlsStatus
+    agents: AgentCertificateCounts
     items: list[CertificateItem]
     next_cursor: str | None
 
 
 class AgentCertificate(msgspec.Struct, kw_only=True):
-    """`shown`: what the agent last spoke with."""
+    """`shown`: the certificate the agent last connected with."""
 
     agent_id: str
     entity_id: str
@@ -101,7 +102,7 @@ class AgentCertificate(msgspec.Struct, kw_only=True):
     shown: CertificateItem | None
 
 
-def item_of(one: Entry, now_ns: int) -> CertificateItem:
+def item_of(one: InventoryEntry, now_ns: int) -> CertificateItem:
     facts = one.certificate
     return CertificateItem(
         use=one.use,
@@ -125,19 +126,19 @@ def item_of(one: Entry, now_ns: int) -> CertificateItem:
 
 @get(
     "/certificates",
-    summary="Certificates: the gateway's, its authorities', and those that were shown",
+    summary="List certificates: the gateway's, its authorities' and clients'",
     operation_id="list_certificates",
 )
-async def list_certificates(request: Call, house: Here) -> Response[bytes]:
-    who = await need(request, house, "read")
-    now_ns, settings, tls = house.clock(), house.settings, house.certificates.tls
-    entries = await house.certificates.entries(who.tenant_id, now_ns)
-    rows = await house.store.rows(who.tenant_id, "agents", evicted_ns=None)
-    bound = await house.store.rows(who.tenant_id, "agent_certificates", removed_ns=None)
+async def list_certificates(request: Call, app: Here) -> Response[bytes]:
+    who = await require_permission(request, app, "read")
+    now_ns, settings, tls = app.clock(), app.settings, app.tls
+    entries = await app.service(CertificateWorker).entries(who.tenant_id, now_ns)
+    rows = await app.store.rows(who.tenant_id, "agents", evicted_ns=None)
+    bound = await app.store.rows(who.tenant_id, "agent_certificates", removed_ns=None)
     without = sorted(row["agent_id"] for row in rows if row["certificate"] is None)
     return json(
         CertificatesAnswer(
-            tls=TlsStanding(
+            tls=TlsStatus(
                 configured=tls is not None,
                 client_certs=settings.tls_client_certs,
                 proxies=len(settings.tls_proxy_certs),
@@ -145,11 +146,11 @@ async def list_certificates(request: Call, house: Here) -> Response[bytes]:
                 problem=None if tls is None else tls.problem,
                 setup=SETUP,
             ),
-            agents=AgentsCertified(
+            agents=AgentCertificateCounts(
                 total=len(rows),
                 using=len(rows) - len(without),
                 bound=len(bound),
-                without=without[:MOST_NAMED],
+                without=without[:MAX_NAMED],
             ),
             items=[item_of(one, now_ns) for one in entries],
             next_cursor=None,
@@ -159,12 +160,12 @@ async def list_certificates(request: Call, house: Here) -> Response[bytes]:
 
 @get(
     "/agents/{agent_id:str}/certificate",
-    summary="Which certificate an agent is bound to, and with which it last spoke",
+    summary="Get an agent's certificate binding and last used certificate",
     operation_id="get_agent_certificate",
 )
-async def get_agent_certificate(request: Call, house: Here, agent_id: FromPath[str]) -> Response[bytes]:
-    who = await need(request, house, "read")
-    return json(await _standing(house, who.tenant_id, agent_id))
+async def get_agent_certificate(request: Call, app: Here, agent_id: FromPath[str]) -> Response[bytes]:
+    who = await require_permission(request, app, "read")
+    return json(await _standing(app, who.tenant_id, agent_id))
 
 
 @put(
@@ -173,56 +174,57 @@ async def get_agent_certificate(request: Call, house: Here, agent_id: FromPath[s
     operation_id="bind_agent_certificate",
 )
 async def bind_agent_certificate(
-    request: Call, house: Here, agent_id: FromPath[str], data: JSONBody[BindingBody]
+    request: Call, app: Here, agent_id: FromPath[str], data: JSONBody[BindingBody]
 ) -> Response[bytes]:
-    """Whoever speaks as it from now on must have shown that certificate; open channels that did not end."""
-    who = await need(request, house, "operate")
-    kind, value = _meant(data)
+    """From now on callers acting as it must present that certificate; open channels that did not are
+    closed."""
+    who = await require_permission(request, app, "operate")
+    kind, value = _requested_binding(data)
     try:
-        binding = bound_to(kind, value)
+        binding = make_binding(kind, value)
     except ValueError as error:
         raise Refusal(422, "bad_binding", str(error)) from error
-    _done(await house.act(acts.bind(who, agent_id, binding, house.clock())))
-    return json(await _standing(house, who.tenant_id, agent_id))
+    _done(await app.act(acts.bind(who, agent_id, binding, app.clock())))
+    return json(await _standing(app, who.tenant_id, agent_id))
 
 
 @delete(
     "/agents/{agent_id:str}/certificate",
     status_code=200,
-    summary="Let an agent go of its certificate",
+    summary="Unbind an agent from its certificate",
     operation_id="unbind_agent_certificate",
 )
-async def unbind_agent_certificate(request: Call, house: Here, agent_id: FromPath[str]) -> Response[bytes]:
-    who = await need(request, house, "operate")
-    _done(await house.act(acts.unbind(who, agent_id, house.clock())))
-    return json(await _standing(house, who.tenant_id, agent_id))
+async def unbind_agent_certificate(request: Call, app: Here, agent_id: FromPath[str]) -> Response[bytes]:
+    who = await require_permission(request, app, "operate")
+    _done(await app.act(acts.unbind(who, agent_id, app.clock())))
+    return json(await _standing(app, who.tenant_id, agent_id))
 
 
-def _meant(data: BindingBody) -> tuple[BindingKind, str]:
+def _requested_binding(data: BindingBody) -> tuple[BindingKind, str]:
     if data.pem is not None:
         if data.kind is not None or data.value is not None:
             raise Refusal(422, "bad_binding", "give kind and value, or pem, not both")
         try:
             return "fingerprint", read(read_pem(data.pem.encode())[0]).fingerprint
-        except NotACertificate as error:
+        except InvalidCertificate as error:
             raise Refusal(422, "bad_binding", f"pem: {error}") from error
     if data.kind is None or data.value is None:
         raise Refusal(422, "bad_binding", "give kind and value, or pem")
     return data.kind, data.value
 
 
-def _done(verdict: Verdict) -> None:
+def _done(verdict: SubmissionResult) -> None:
     if verdict.code >= 400:
         raise Refusal(verdict.code, verdict.answer.reason, verdict.answer.detail or "not accepted")
 
 
-async def _standing(house: House, tenant_id: str, agent_id: str) -> AgentCertificate:
-    entity_id, now_ns = agent_entity_id(tenant_id, agent_id), house.clock()
-    agents = await house.store.rows(tenant_id, "agents", entity_id=entity_id)
+async def _standing(app: AppState, tenant_id: str, agent_id: str) -> AgentCertificate:
+    entity_id, now_ns = agent_entity_id(tenant_id, agent_id), app.clock()
+    agents = await app.store.rows(tenant_id, "agents", entity_id=entity_id)
     if not agents:
         raise Refusal(404, "not_found", "no agent of this tenant has that name or id")
-    rows = await house.store.rows(tenant_id, "agent_certificates", entity_id=entity_id, removed_ns=None)
-    entries = await house.certificates.entries(tenant_id, now_ns)
+    rows = await app.store.rows(tenant_id, "agent_certificates", entity_id=entity_id, removed_ns=None)
+    entries = await app.service(CertificateWorker).entries(tenant_id, now_ns)
     last = agents[0]["certificate"]
     shown = [one for one in entries if one.use == "client" and one.certificate.fingerprint == last]
     return AgentCertificate(

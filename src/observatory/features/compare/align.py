@@ -1,9 +1,9 @@
-"""Which step of one session stands for which step of another: a bounded sequence alignment.
+"""Sequence alignment: which step of one session corresponds to which step of another. Bounded.
 
-Pure. Equal ends are paired first; then steps whose fingerprint occurs exactly once on each side anchor the
-rest (patience), and the stretches between anchors are aligned by similarity. A stretch of more than `CELLS`
-pairs is looked at only in a band around its diagonal, so 10,000 by 10,000 steps stay bounded; `exact` tells
-whether a band was needed. Nothing recurses.
+Pure. Equal prefixes and suffixes are paired first; then steps whose fingerprint occurs exactly once on each
+side are anchors (patience), and the stretches between anchors are aligned by similarity. A stretch of more
+than `CELLS` pairs is compared only in a band around its diagonal, so 10,000 by 10,000 steps stay bounded;
+`exact` reports whether no band was needed. No recursion.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 CELLS = 250_000  # pairs of one stretch compared exactly
-BUDGET = 300_000  # pairs of all stretches together; beyond it bands grow narrower
+BUDGET = 300_000  # pairs of all stretches together; beyond it bands get narrower
 MIN_BAND = 8
-ENOUGH = 1.0  # from which similarity on two steps may stand for each other
+ENOUGH = 1.0  # minimum similarity of corresponding steps
 
 
-class Mark(NamedTuple):
-    """What of a step counts when it is compared."""
+class StepFeatures(NamedTuple):
+    """The features of a step that are compared."""
 
     exact: int  # equal when two steps are the same
     role: str  # agent type
     deed: str  # tool, else message type
-    words: frozenset[str]  # of its intent
+    words: frozenset[str]  # of its intent, as words
 
 
 class Alignment(NamedTuple):
-    """Pairs (left, right) in order; None where one side has nothing to show."""
+    """Pairs (left, right) in order; None where one side has no counterpart."""
 
     pairs: list[tuple[int | None, int | None]]
     exact: bool
-    band: int | None  # the narrowest band, when there was one
+    band: int | None  # the narrowest band, if any
 
 
-def similarity(left: Mark, right: Mark) -> float:
-    """0 to 3: the same role, the same deed, the same words."""
+def similarity(left: StepFeatures, right: StepFeatures) -> float:
+    """0 to 3: the same role, the same action, the same words."""
     if left.exact == right.exact:
         return 3.0
     score = (0.75 if left.role == right.role else 0.0) + (0.75 if left.deed == right.deed else 0.0)
@@ -46,7 +46,7 @@ def similarity(left: Mark, right: Mark) -> float:
     return score + (both / either if either else 0.5)
 
 
-def align(left: Sequence[Mark], right: Sequence[Mark]) -> Alignment:
+def align(left: Sequence[StepFeatures], right: Sequence[StepFeatures]) -> Alignment:
     start, end_left, end_right = 0, len(left), len(right)
     while start < min(end_left, end_right) and left[start].exact == right[start].exact:
         start += 1
@@ -73,9 +73,9 @@ def align(left: Sequence[Mark], right: Sequence[Mark]) -> Alignment:
 
 
 def _anchors(
-    left: Sequence[Mark], right: Sequence[Mark], start: int, end_left: int, end_right: int
+    left: Sequence[StepFeatures], right: Sequence[StepFeatures], start: int, end_left: int, end_right: int
 ) -> list[tuple[int, int]]:
-    """Steps that occur once on each side, the longest run of them that rises on both (patience)."""
+    """Steps that occur once on each side: the longest run that rises on both (patience)."""
     in_left = Counter(left[place].exact for place in range(start, end_left))
     in_right = Counter(right[place].exact for place in range(start, end_right))
     where = {right[place].exact: place for place in range(start, end_right)}
@@ -103,25 +103,27 @@ def _anchors(
 
 
 def _band(rows: int, columns: int, total: int) -> int | None:
-    """None when every pair is looked at; else how far from the diagonal."""
+    """None when every pair is compared; else the distance from the diagonal."""
     if rows * columns <= CELLS and total <= BUDGET:
         return None
     share = BUDGET * (rows * columns) // max(total, 1)
     return max(MIN_BAND, share // (2 * rows))
 
 
-def _by_similarity(left: Sequence[Mark], right: Sequence[Mark], band: int | None) -> list[tuple[int, int]]:
+def _by_similarity(
+    left: Sequence[StepFeatures], right: Sequence[StepFeatures], band: int | None
+) -> list[tuple[int, int]]:
     """The pairing of greatest summed similarity, without crossings."""
     rows, columns = len(left), len(right)
     slope = columns / rows
-    line: list[float] = [0.0] * (columns + 1)  # the best sums so far, one row written over the one before
+    line: list[float] = [0.0] * (columns + 1)  # the best sums so far; each row overwrites the previous one
     moves: list[tuple[int, bytearray]] = []
     reached = 0
     for i in range(rows):
         middle = int(i * slope)
         low = 0 if band is None else max(0, min(columns - 1, middle - band))
         high = columns if band is None else min(columns, middle + int(slope) + band + 1)
-        for j in range(reached, high):  # beyond the band what was best there stays best
+        for j in range(reached, high):  # beyond the band the best sum stays
             line[j + 1] = line[reached]
         reached = high
         taken = bytearray(high - low)

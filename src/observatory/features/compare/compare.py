@@ -1,4 +1,4 @@
-"""Two sessions side by side, step by step: where they part, and what that made of outcome, cost and memory.
+"""Compares two sessions step by step: where they diverge, and the difference in outcome, cost and memory.
 
 Pure, over steps in sequence order (rules S216–S218). A pair is `same` when role, tool, input, intent and
 status agree, else `changed` with what differs; a step without a counterpart is `left_only` or `right_only`.
@@ -10,18 +10,18 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from observatory.features.compare.align import Mark, align
-from observatory.features.costs.costs import step_costs
-from observatory.features.graph.labels import INTENT, is_terminal, outcome_of, title_of
-from observatory.features.graph.step_details import duration_of, memory_of, output_of
-from observatory.runtime.seen import Seen
+from observatory.derived.seen import FoldMessage
+from observatory.features.compare.align import StepFeatures, align
+from observatory.features.graph.types_costs import step_costs
+from observatory.features.graph.types_labels import INTENT, is_terminal, outcome_of, title_of
+from observatory.features.graph.types_step_details import duration_of, memory_of, output_of
 
 Row = dict[str, Any]
-FACTS = 100  # of each kind that are shown; all are counted
+FACTS = 100  # shown per kind; all are counted
 _word = re.compile(r"\w+").findall
 
 
-def compare(left: Sequence[Seen], right: Sequence[Seen]) -> Row:
+def compare(left: Sequence[FoldMessage], right: Sequence[FoldMessage]) -> Row:
     known: dict[tuple[Any, ...], int] = {}  # fingerprints as small numbers: they are compared often
     alignment = align([_mark(seen, known) for seen in left], [_mark(seen, known) for seen in right])
     cost_left, cost_right = step_costs(left).cost, step_costs(right).cost
@@ -34,7 +34,7 @@ def compare(left: Sequence[Seen], right: Sequence[Seen]) -> Row:
         )
         for i, j in alignment.pairs
     ]
-    parted = next((place for place, step in enumerate(steps) if step["change"] != "same"), None)
+    first_change = next((place for place, step in enumerate(steps) if step["change"] != "same"), None)
     one, other = _total(left, cost_left), _total(right, cost_right)
     return {
         "left": one,
@@ -43,7 +43,7 @@ def compare(left: Sequence[Seen], right: Sequence[Seen]) -> Row:
         | {name: _minus(other[name], one[name]) for name in ("cost", "tokens", "duration_ms")}
         | {"outcome": None if one["outcome"] == other["outcome"] else [one["outcome"], other["outcome"]]},
         "memory": _memory(left, right),
-        "first_divergence": None if parted is None else {"index": parted, **steps[parted]},
+        "first_divergence": None if first_change is None else {"index": first_change, **steps[first_change]},
         "counts": {
             change: sum(1 for step in steps if step["change"] == change)
             for change in ("same", "changed", "left_only", "right_only")
@@ -53,23 +53,23 @@ def compare(left: Sequence[Seen], right: Sequence[Seen]) -> Row:
     }
 
 
-def _mark(seen: Seen, known: dict[tuple[Any, ...], int]) -> Mark:
+def _mark(seen: FoldMessage, known: dict[tuple[Any, ...], int]) -> StepFeatures:
     tool, status = outcome_of(seen)
     intent = _intent(seen) or ""
     deed = tool or seen.message_type
     words = frozenset(_word(intent[:1_000].lower()))
     role = seen.agent_type or seen.message_type
     print_ = (role, deed, _plain(intent), _input(seen), status)
-    return Mark(known.setdefault(print_, len(known)), role, deed, words)
+    return StepFeatures(known.setdefault(print_, len(known)), role, deed, words)
 
 
-def _intent(seen: Seen) -> str | None:
+def _intent(seen: FoldMessage) -> str | None:
     if seen.log is not None:
         return seen.log.cognition.intent if seen.log.cognition is not None else None
     return None if seen.envelope is None else title_of(seen.envelope)
 
 
-def _input(seen: Seen) -> str | None:
+def _input(seen: FoldMessage) -> str | None:
     return seen.log.action.tool_input if seen.log is not None else None
 
 
@@ -77,7 +77,7 @@ def _plain(text: str | None) -> str:
     return " ".join((text or "").lower().split())
 
 
-def _pair(left: Seen | None, right: Seen | None, cost_left: float, cost_right: float) -> Row:
+def _pair(left: FoldMessage | None, right: FoldMessage | None, cost_left: float, cost_right: float) -> Row:
     delta: Row = {"cost_delta": round(cost_right - cost_left, 9)}
     if left is None or right is None:
         change = "left_only" if right is None else "right_only"
@@ -91,7 +91,7 @@ def _pair(left: Seen | None, right: Seen | None, cost_left: float, cost_right: f
     return {"change": change, "left": _side(left), "right": _side(right), "differs": differs, **delta}
 
 
-def _facets(left: Seen, right: Seen) -> list[tuple[str, Any, Any]]:
+def _facets(left: FoldMessage, right: FoldMessage) -> list[tuple[str, Any, Any]]:
     (tool, status), (other_tool, other_status) = outcome_of(left), outcome_of(right)
     return [
         ("agent_type", left.agent_type, right.agent_type),
@@ -105,7 +105,7 @@ def _facets(left: Seen, right: Seen) -> list[tuple[str, Any, Any]]:
     ]
 
 
-def _side(seen: Seen | None) -> Row | None:
+def _side(seen: FoldMessage | None) -> Row | None:
     if seen is None:
         return None
     tool, status = outcome_of(seen)
@@ -119,7 +119,7 @@ def _side(seen: Seen | None) -> Row | None:
     }
 
 
-def _total(steps: Sequence[Seen], costs: dict[int, float]) -> Row:
+def _total(steps: Sequence[FoldMessage], costs: dict[int, float]) -> Row:
     outcomes = [outcome_of(seen)[1] for seen in steps]
     ended = any(is_terminal(seen) for seen in steps)
     logs = [status for seen, status in zip(steps, outcomes, strict=True) if seen.log is not None]
@@ -139,14 +139,14 @@ def _minus(right: float, left: float) -> float:
     return round(right - left, 9)
 
 
-def _memory(left: Sequence[Seen], right: Sequence[Seen]) -> Row:
-    """Facts by their text: which only one side learned, and how many both did."""
-    mine = dict.fromkeys(fact for seen in left for fact in memory_of(seen))
-    theirs = dict.fromkeys(fact for seen in right for fact in memory_of(seen))
-    only_left = [fact for fact in mine if fact not in theirs]
-    only_right = [fact for fact in theirs if fact not in mine]
+def _memory(left: Sequence[FoldMessage], right: Sequence[FoldMessage]) -> Row:
+    """Facts by their text: those only one side learned, and how many both did."""
+    left_facts = dict.fromkeys(fact for seen in left for fact in memory_of(seen))
+    right_facts = dict.fromkeys(fact for seen in right for fact in memory_of(seen))
+    only_left = [fact for fact in left_facts if fact not in right_facts]
+    only_right = [fact for fact in right_facts if fact not in left_facts]
     return {
-        "both": len(mine) - len(only_left),
+        "both": len(left_facts) - len(only_left),
         "left_only_count": len(only_left),
         "right_only_count": len(only_right),
         "left_only": [fact[:INTENT] for fact in only_left[:FACTS]],

@@ -1,7 +1,7 @@
-"""What each line of work cost in a span of time: branches that do not overlap, so that they add up (S701).
+"""What each line of work cost in a time range: branches that do not overlap, so that they add up (S701).
 
-A line begins at a root and at every child of a fork, as a branch does (branches.py); but a step counts in one
-line only, the narrowest. Pure.
+A line starts at a root and at every child of a fork, like a branch (branches.py); but a step counts in only
+one line, the narrowest. Pure.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from observatory.features.costs.heatmap import money
 from observatory.protocol.clock import to_ns
 
 Row = dict[str, Any]
-MOST_AGENTS = 5
+MAX_AGENTS = 5
 
 
-def lines(nodes: Iterable[Mapping[str, Any]], since_ns: int, until_ns: int) -> list[Row]:
-    """Those that cost anything from `since_ns` until before `until_ns`, the dearest first."""
+def cost_lines(nodes: Iterable[Mapping[str, Any]], since_ns: int, until_ns: int) -> list[Row]:
+    """Lines that cost anything from `since_ns` until before `until_ns`, the most expensive first."""
     steps = {node["id"]: node for node in nodes if node["kind"] == "step"}
     children: dict[str | None, int] = {}
     for node in steps.values():
@@ -38,12 +38,12 @@ def lines(nodes: Iterable[Mapping[str, Any]], since_ns: int, until_ns: int) -> l
         row["tokens"] += node["tokens"] or 0
         row["steps"] += 1
         row["agents"][node["agent_id"]] = row["agents"].get(node["agent_id"], 0.0) + node["cost"]
-    told = [_told(steps[head], row) for head, row in found.items() if row["cost"] > 0]
-    return sorted(told, key=lambda row: (-row["cost"], row["sequence_number"]))
+    rows = [_row(steps[head], row) for head, row in found.items() if row["cost"] > 0]
+    return sorted(rows, key=lambda row: (-row["cost"], row["sequence_number"]))
 
 
-def _told(head: Mapping[str, Any], row: Row) -> Row:
-    dearest = sorted(row["agents"].items(), key=lambda pair: (-pair[1], str(pair[0])))
+def _row(head: Mapping[str, Any], row: Row) -> Row:
+    by_cost = sorted(row["agents"].items(), key=lambda pair: (-pair[1], str(pair[0])))
     return {
         "step": head["id"],
         "sequence_number": head["sequence_number"],
@@ -53,5 +53,5 @@ def _told(head: Mapping[str, Any], row: Row) -> Row:
         "cost": money(row["cost"]),
         "tokens": row["tokens"],
         "steps": row["steps"],
-        "agents": [{"agent_id": agent_id, "cost": money(cost)} for agent_id, cost in dearest[:MOST_AGENTS]],
+        "agents": [{"agent_id": agent_id, "cost": money(cost)} for agent_id, cost in by_cost[:MAX_AGENTS]],
     }

@@ -1,6 +1,7 @@
-"""Money in a grid, and how fast it goes: what the cost pages show, from sums of whole minutes (S235–S242).
+"""Cost grids, burn rates and budget outlooks for the cost pages, from sums of whole minutes (S235–S241).
 
-Pure. A grid has a bounded number of rows, the dearest, and one for all others, so that every column adds up.
+Pure. A grid has a bounded number of rows, the most expensive, and one for all others, so that every column
+adds up.
 """
 
 from __future__ import annotations
@@ -8,23 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from observatory.features.costs.types_burn import LONG_MIN, MINUTE_NS, SHORT_MIN, burn
 from observatory.features.fleet.types_traffic import Key
 from observatory.protocol.clock import from_ns
 
 Row = dict[str, Any]
-MINUTE_NS = 60_000_000_000
 Bucket = Literal["minute", "hour"]
 WIDTH: dict[str, int] = {"minute": 1, "hour": 60}
-# Columns at most, and by default: three hours of minutes, a week of hours.
-MOST: dict[str, int] = {"minute": 180, "hour": 168}
-USUAL: dict[str, int] = {"minute": 60, "hour": 24}
-# Burn rates are averages over these.
-SHORT_MIN, LONG_MIN = 5, 60
+# Maximum number of columns (three hours of minutes, a week of hours), and the default.
+MAX_COLUMNS: dict[str, int] = {"minute": 180, "hour": 168}
+DEFAULT_COLUMNS: dict[str, int] = {"minute": 60, "hour": 24}
 DIGITS = 6
 
 
 def money(amount: float) -> float:
-    """For people: a millionth is exact enough, and sums do not end in 0000004."""
+    """For display: a millionth is exact enough, and sums do not end in 0000004."""
     return round(amount, DIGITS) + 0.0
 
 
@@ -35,7 +34,7 @@ def grid(
     sums: Mapping[int, float],
     width: int,
 ) -> Row:
-    """`names` in the order of rows; `columns` are numbers of buckets; `sums` of everything in each."""
+    """`names` in row order; `columns` are bucket numbers; `sums` are the totals of each bucket."""
     place = {column: number for number, column in enumerate(columns)}
     values = {key: [0.0] * len(columns) for key in names}
     for key, column, cost in cells:
@@ -59,13 +58,6 @@ def _line(name: str | None, row: Sequence[float]) -> Row:
     return {"id": name, "total": money(sum(row)), "values": [money(cost) for cost in row]}
 
 
-def burn(by_minute: Mapping[int, float], now_ns: int, minutes: int) -> float:
-    """A minute's average over the last so many minutes; the one they begin in counts by its share."""
-    this, passed = now_ns // MINUTE_NS, now_ns % MINUTE_NS / MINUTE_NS
-    spent = sum(by_minute.get(this - back, 0.0) for back in range(minutes))
-    return (spent + by_minute.get(this - minutes, 0.0) * (1 - passed)) / minutes
-
-
 def rates(by_minute: Mapping[int, float], now_ns: int) -> Row:
     return {
         "per_min_5m": money(burn(by_minute, now_ns, SHORT_MIN)),
@@ -74,7 +66,8 @@ def rates(by_minute: Mapping[int, float], now_ns: int) -> Row:
 
 
 def time_to(cap: float | None, spent: float, per_min: float) -> float | None:
-    """Seconds to a cap at this rate: 0 when it is reached, None without a cap or while nothing burns."""
+    """Seconds until a cap at this rate: 0 when it is reached, None without a cap or while nothing is
+    spent."""
     if cap is None:
         return None
     if spent >= cap:
@@ -83,7 +76,7 @@ def time_to(cap: float | None, spent: float, per_min: float) -> float | None:
 
 
 def outlook(budget: Mapping[str, Any], by_minute: Mapping[int, float], now_ns: int) -> Row:
-    """One budget with its rates and when each of its caps is reached, if things go on as they do."""
+    """One budget with its rates, and when each of its caps is reached at the current rate."""
     fast = burn(by_minute, now_ns, SHORT_MIN)
     soft_s, hard_s = (time_to(budget[cap], budget["spent"], fast) for cap in ("soft", "hard"))
     return {
@@ -102,13 +95,13 @@ def outlook(budget: Mapping[str, Any], by_minute: Mapping[int, float], now_ns: i
 
 
 def _when(seconds: float | None, now_ns: int) -> str | None:
-    # A cap that is years away is not reached: times end in 2261.
+    # A cap that is years away is never reached: times end in 2261.
     if seconds is None or seconds > 10 * 365 * 86_400:
         return None
     return from_ns(now_ns + int(seconds * 1_000_000_000))
 
 
 def urgency(row: Mapping[str, Any]) -> tuple[float, float]:
-    """The budget whose cap comes first stands first; those that do not burn by how much of them is used."""
+    """The budget whose cap is reached first comes first; idle ones by how much of them is used."""
     times = [seconds for seconds in (row["hard_in_s"], row["soft_in_s"]) if seconds is not None]
     return (min(times) if times else float("inf"), -row["share"])

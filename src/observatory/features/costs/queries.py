@@ -1,4 +1,4 @@
-"""Reads of what was spent, from minute counters: by whom or what, in a grid; and where figures differ."""
+"""Reads of spending from minute counters: by agent, session or label, as a grid; and cost discrepancies."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Table, and_, func, literal_column, or_, select
 
+from observatory.derived.tables import agent_minutes, gaps, label_minutes, session_minutes, steps
 from observatory.features.fleet.queries_traffic import parts
-from observatory.features.fleet.types_traffic import Dimension, Gap, Key, Spent
-from observatory.store.derived_tables import agent_minutes, gaps, label_minutes, session_minutes, steps
+from observatory.features.fleet.types_traffic import Dimension, Gap, Key, SpendingRow
 from observatory.store.fetches import Fetches
 from observatory.store.lists import any_of
 
 
 def _source(by: Dimension) -> tuple[Table, ColumnElement[Any], list[ColumnElement[bool]]]:
-    """The counters of a dimension, the column that is its key, and which of the rows are of it."""
+    """The counters of a dimension, its key column, and the filters that select its rows."""
     if by == "agent":
         return agent_minutes, agent_minutes.c.agent_no, []
     if by == "session":
@@ -24,7 +24,7 @@ def _source(by: Dimension) -> tuple[Table, ColumnElement[Any], list[ColumnElemen
 
 
 def _bucket(table: Table, width: int) -> ColumnElement[Any]:
-    """Whole division: both databases do it so for whole numbers. A literal, so that it can be grouped by."""
+    """Integer division, the same on both databases. A literal, so that it can be grouped by."""
     return table.c.minute.op("/")(literal_column(str(int(width))))
 
 
@@ -37,7 +37,7 @@ class CostReads(Fetches):
         last: int,
         limit: int,
         after: tuple[float, Key] | None = None,
-    ) -> list[Spent]:
+    ) -> list[SpendingRow]:
         table, key, tests = _source(by)
         cost = func.sum(table.c.cost)
         query = (
@@ -50,15 +50,15 @@ class CostReads(Fetches):
         if after is not None:
             query = query.having(or_(cost < after[0], and_(cost == after[0], key > after[1])))
         rows = await self.fetch(tenant_id, query)
-        return [Spent(row[0], int(row[1]), int(row[2]), float(row[3])) for row in rows]
+        return [SpendingRow(row[0], int(row[1]), int(row[2]), float(row[3])) for row in rows]
 
-    async def spent_in_all(self, tenant_id: str, first: int, last: int) -> Spent:
+    async def spent_in_all(self, tenant_id: str, first: int, last: int) -> SpendingRow:
         table = session_minutes
         query = select(func.sum(table.c.messages), func.sum(table.c.tokens), func.sum(table.c.cost)).where(
             table.c.tenant_id == tenant_id, table.c.minute.between(first, last)
         )
         row = (await self.fetch(tenant_id, query))[0]
-        return Spent("", int(row[0] or 0), int(row[1] or 0), float(row[2] or 0.0))
+        return SpendingRow("", int(row[0] or 0), int(row[1] or 0), float(row[2] or 0.0))
 
     async def cells(
         self, tenant_id: str, by: Dimension, keys: Collection[Key], first: int, last: int, width: int = 1
@@ -105,7 +105,7 @@ class CostReads(Fetches):
 
     async def spent_within(
         self, tenant_id: str, since_ns: int, until_ns: int, limit: int, **of: int
-    ) -> list[Spent]:
+    ) -> list[SpendingRow]:
         ((column, number),) = of.items()
         key = steps.c.agent_no if column == "session_no" else steps.c.session_no
         cost = func.sum(steps.c.cost)
@@ -118,7 +118,7 @@ class CostReads(Fetches):
             .limit(limit)
         )
         rows = await self.fetch(tenant_id, query)
-        return [Spent(row[0], int(row[1]), int(row[2]), float(row[3])) for row in rows]
+        return [SpendingRow(row[0], int(row[1]), int(row[2]), float(row[3])) for row in rows]
 
     async def cost_gaps(
         self,
@@ -137,3 +137,6 @@ class CostReads(Fetches):
             query = query.where(gaps.c.agent_no == agent_no)
         rows = await self.fetch(tenant_id, query.order_by(gaps.c.seq.desc()).limit(limit))
         return [Gap(*row) for row in rows]
+
+
+DERIVED_QUERIES = (CostReads,)

@@ -1,7 +1,8 @@
-"""How fast money goes, and when which cap is reached: one request that names the branch and the agent (S239).
+"""Burn rates, and when each cap will be reached: one request that also names the hottest branch and agent
+(S239).
 
-Rates are averages of the last five minutes and of the last hour. For every budget that burns, the hottest
-session and agent of its scope are told, and of the first few the branch within that session.
+Rates are averages of the last five minutes and of the last hour. Every budget with spending includes the
+hottest session and agent of its scope, the first few also the branch within that session.
 """
 
 from __future__ import annotations
@@ -12,56 +13,57 @@ from typing import Any
 
 from litestar import Response, get
 
-from observatory.features.budgets.routes import _items as budget_items
-from observatory.features.costs.branches import branches, burning
-from observatory.features.costs.heatmap import LONG_MIN, MINUTE_NS, SHORT_MIN, money, outlook, rates, urgency
-from observatory.features.fleet.types_traffic import Dimension, Key
-from observatory.features.graph.loader import load
+from observatory.features.budgets.queries import budget_items
+from observatory.features.costs.branches import branches, hottest_branch
+from observatory.features.costs.heatmap import money, outlook, rates, urgency
+from observatory.features.costs.types_burn import LONG_MIN, MINUTE_NS, SHORT_MIN
+from observatory.features.fleet.types_traffic import Dimension, Key, SpendingReads
+from observatory.features.graph.queries_session import load
 from observatory.http.answers import json
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import agent_entity_id
 
 TOP = 10
-# So many sessions are read whole for their branches, and none that is longer.
+# How many sessions are read for their branches, and the longest session read.
 READ_WHOLE, LONGEST = 3, 5_000
 Row = dict[str, Any]
 Series = dict[Key, dict[int, float]]
 
 
-@get("/costs/burn", summary="Burn rates, and when each cap is reached", operation_id="cost_burn")
-async def cost_burn(request: Call, house: Here) -> Response[bytes]:
-    """`hard_in_s` is null while nothing burns, 0 when the cap is reached; the most urgent budget first."""
-    who = await need(request, house, "read")
-    tenant_id, now_ns = who.tenant_id, house.clock()
-    teller = _Teller(house, tenant_id, now_ns)
-    await teller.read()
-    rows = await house.store.rows(tenant_id, "budgets", removed_ns=None)
+@get("/costs/burn", summary="Burn rates, and when each cap will be reached", operation_id="cost_burn")
+async def cost_burn(request: Call, app: Here) -> Response[bytes]:
+    """`hard_in_s` is null while nothing is spent, 0 when the cap is reached; the most urgent budget first."""
+    who = await require_permission(request, app, "read")
+    tenant_id, now_ns = who.tenant_id, app.clock()
+    report = _BurnReport(app, tenant_id, now_ns)
+    await report.read()
+    rows = await app.store.rows(tenant_id, "budgets", removed_ns=None)
     budgets = [
-        (item, await teller.series_of(item["scope"], item["spender"] or item["target"]))
-        for item in await budget_items(house, who, rows)
+        (item, await report.series_of(item["scope"], item["spender"] or item["target"]))
+        for item in await budget_items(app, who, rows)
     ]
     shown = sorted((outlook(item, series, now_ns) for item, series in budgets), key=urgency)
     for row in shown:
-        row["hottest"] = await teller.hottest(row["scope"], row["whose"]) if row["per_min_5m"] > 0 else None
+        row["hottest"] = await report.hottest(row["scope"], row["whose"]) if row["per_min_5m"] > 0 else None
     return json(
         {
             "as_of": from_ns(now_ns),
-            "tenant": rates(teller.everything, now_ns),
-            "clusters": await teller.top("cluster"),
-            "sessions": await teller.top("session"),
-            "agents": await teller.top("agent"),
+            "tenant": rates(report.everything, now_ns),
+            "clusters": await report.top("cluster"),
+            "sessions": await report.top("session"),
+            "agents": await report.top("agent"),
             "budgets": shown,
         }
     )
 
 
-class _Teller:
-    """Of one tenant at one moment: series by minute, and names for numbers."""
+class _BurnReport:
+    """Spending of one tenant at one moment: series by minute, and names for numbers."""
 
-    def __init__(self, house: House, tenant_id: str, now_ns: int) -> None:
-        self._house, self._tenant_id, self._now_ns = house, tenant_id, now_ns
+    def __init__(self, app: AppState, tenant_id: str, now_ns: int) -> None:
+        self._app, self._tenant_id, self._now_ns = app, tenant_id, now_ns
         self._minute = now_ns // MINUTE_NS
         self._since_ns = now_ns - SHORT_MIN * MINUTE_NS
         self.everything: Mapping[int, float] = {}
@@ -70,24 +72,28 @@ class _Teller:
 
     async def read(self) -> None:
         first = self._minute - LONG_MIN
-        self.everything = await self._house.derived.column_sums(self._tenant_id, first, self._minute, 1)
-        agents = await self._house.store.rows(self._tenant_id, "agents")
+        self.everything = await self._app.derived.queries(SpendingReads).column_sums(
+            self._tenant_id, first, self._minute, 1
+        )
+        agents = await self._app.store.rows(self._tenant_id, "agents")
         self._agents = {row["agent_no"]: row for row in agents}
 
     async def _series(self, by: Dimension, keys: list[Key]) -> Series:
         found: Series = {key: {} for key in keys}
         if keys:
             first = self._minute - LONG_MIN
-            for key, minute, cost in await self._house.derived.cells(
+            for key, minute, cost in await self._app.derived.queries(SpendingReads).cells(
                 self._tenant_id, by, keys, first, self._minute
             ):
                 found[key][minute] = cost
         return found
 
     async def top(self, by: Dimension) -> list[Row]:
-        """Who burns most now, the fastest first."""
+        """The top spenders, the fastest first."""
         first = self._minute - SHORT_MIN
-        spent = await self._house.derived.spent_by(self._tenant_id, by, first, self._minute, TOP)
+        spent = await self._app.derived.queries(SpendingReads).spent_by(
+            self._tenant_id, by, first, self._minute, TOP
+        )
         keys = [row.key for row in spent if row.cost > 0]
         series = await self._series(by, keys)
         names = await self._names(by, keys)
@@ -99,11 +105,11 @@ class _Teller:
             return {key: self._agents[key]["agent_id"] for key in keys if key in self._agents}
         if by != "session":
             return {key: str(key) for key in keys if key}
-        rows = await self._house.store.rows(self._tenant_id, "sessions", session_no=keys) if keys else []
+        rows = await self._app.store.rows(self._tenant_id, "sessions", session_no=keys) if keys else []
         return {row["session_no"]: row["session_id"] for row in rows}
 
     async def series_of(self, scope: str, target: str) -> Mapping[int, float]:
-        """What the target of a budget spent, by minute."""
+        """Spending of a budget's target, by minute."""
         if scope == "tenant":
             return self.everything
         if scope == "cluster":
@@ -123,13 +129,13 @@ class _Teller:
         return next((no for no, row in self._agents.items() if row["entity_id"] == entity_id), None)
 
     async def _session(self, **where: Any) -> Row | None:
-        rows = await self._house.store.rows(self._tenant_id, "sessions", **where)
+        rows = await self._app.store.rows(self._tenant_id, "sessions", **where)
         return rows[0] if rows else None
 
-    # --- where it burns ---
+    # --- the top spender of a scope ---
 
     async def hottest(self, scope: str, target: str) -> Row | None:
-        """The session and the agent that spent most of it in the last five minutes, and the branch."""
+        """The session and agent that spent most of it in the last five minutes, and the branch."""
         found = await self._pair(scope, target)
         if found is None:
             return None
@@ -147,32 +153,38 @@ class _Teller:
         }
 
     async def _pair(self, scope: str, target: str) -> tuple[int, int, float] | None:
-        derived = self._house.derived
+        derived = self._app.derived
         if scope == "agent" or scope == "cluster":
             number = self._number(target) if scope == "agent" else await self._busiest_in(target)
             if number is None:
                 return None
-            pairs = await derived.spent_together(self._tenant_id, self._since_ns, agent_no=number)
+            pairs = await derived.queries(SpendingReads).spent_together(
+                self._tenant_id, self._since_ns, agent_no=number
+            )
         else:
-            session_no = await self._dearest_session() if scope == "tenant" else None
+            session_no = await self._top_session() if scope == "tenant" else None
             if scope == "session":
                 session = await self._session(session_id=target)
                 session_no = None if session is None else session["session_no"]
             if session_no is None:
                 return None
-            pairs = await derived.spent_together(self._tenant_id, self._since_ns, session_no=session_no)
+            pairs = await derived.queries(SpendingReads).spent_together(
+                self._tenant_id, self._since_ns, session_no=session_no
+            )
         return pairs[0] if pairs else None
 
-    async def _dearest_session(self) -> int | None:
+    async def _top_session(self) -> int | None:
         first = self._minute - SHORT_MIN
-        rows = await self._house.derived.spent_by(self._tenant_id, "session", first, self._minute, 1)
+        rows = await self._app.derived.queries(SpendingReads).spent_by(
+            self._tenant_id, "session", first, self._minute, 1
+        )
         return int(rows[0].key) if rows else None
 
     async def _busiest_in(self, cluster_id: str) -> int | None:
         keys: list[Key] = [no for no, row in self._agents.items() if row["cluster_id"] == cluster_id]
         sums: dict[Key, float] = {}
         first = self._minute - SHORT_MIN
-        for key, _, cost in await self._house.derived.cells(
+        for key, _, cost in await self._app.derived.queries(SpendingReads).cells(
             self._tenant_id, "agent", keys, first, self._minute
         ):
             sums[key] = sums.get(key, 0.0) + cost
@@ -184,8 +196,8 @@ class _Teller:
         if number not in self._branches:
             if len(self._branches) >= READ_WHOLE or session["messages"] > LONGEST:
                 return None
-            loaded = await load(self._house, self._tenant_id, session, is_glance=True)
+            loaded = await load(self._app, self._tenant_id, session, is_glance=True)
             self._branches[number] = await asyncio.to_thread(
-                lambda: burning(branches(loaded.graph.nodes(self._now_ns), self._now_ns))
+                lambda: hottest_branch(branches(loaded.graph.nodes(self._now_ns), self._now_ns))
             )
         return self._branches[number]

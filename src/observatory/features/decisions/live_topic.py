@@ -1,7 +1,7 @@
-"""The topic `waiting`: how much waits for a person, and what (S310).
+"""The live topic `waiting`: what waits for a person, and how much (S310).
 
-Gates and decisions are read once a second, reviews every few: they are dear to find and nobody waits.
-What a reader may do to an item is its own business and stands in `GET /v1/waiting`.
+Gates and decisions are read once a second, reviews every few seconds: they are expensive to find and not
+urgent. What the reader may do with an item depends on the caller and is in `GET /v1/waiting`.
 """
 
 from __future__ import annotations
@@ -10,34 +10,34 @@ from typing import Any
 
 import msgspec
 
-from observatory.features.decisions.routes_waiting import reviews_of, waiting
-from observatory.http.app_state import House
+from observatory.features.decisions.routes_waiting import list_waiting_items, reviews_of
+from observatory.http.app_state import AppState
 from observatory.pipeline.state import Principal
-from observatory.runtime.feed_channel import Look, Record
+from observatory.runtime.feed_channel import Record, SourceChanges
 
-MOST = 200
+MAX_ITEMS = 200
 REVIEWS_NS = 5_000_000_000
 Row = dict[str, Any]
 
 
 class WaitingSource:
-    def __init__(self, house: House, tenant_id: str) -> None:
-        self._house = house
-        self._who: Principal = house.principal_of_house(tenant_id)
+    def __init__(self, app: AppState, tenant_id: str) -> None:
+        self._app = app
+        self._who: Principal = app.gateway_principal(tenant_id)
         self._reviews: list[Row] = []
         self._read_ns = 0
 
-    async def look(self, head: int, now_ns: int, again: bool) -> Look:
+    async def look(self, head: int, now_ns: int, again: bool) -> SourceChanges:
         if not again:
-            return Look(())
+            return SourceChanges(())
         if not 0 <= now_ns - self._read_ns < REVIEWS_NS:
-            self._reviews, self._read_ns = await reviews_of(self._house, self._who), now_ns
-        found = await waiting(self._house, self._who, MOST, reviews=self._reviews)
-        made: list[Record] = [{"kind": "counts", "id": "counts", **found.counts}]
-        made += [
+            self._reviews, self._read_ns = await reviews_of(self._app, self._who), now_ns
+        found = await list_waiting_items(self._app, self._who, MAX_ITEMS, reviews=self._reviews)
+        records: list[Record] = [{"kind": "counts", "id": "counts", **found.counts}]
+        records += [
             {"kind": "item", "id": f"{one['kind']}:{one['id']}", "item": msgspec.to_builtins(one)}
             for one in found.items
         ]
-        return Look(made, whole=True)
+        return SourceChanges(records, whole=True)
 
     async def close(self) -> None: ...

@@ -1,7 +1,7 @@
-"""What waits for a person, in one request: open gates, pending decisions, steps nobody has reviewed (S310).
+"""The approvals inbox in one request: open gates, pending decisions, and steps that need review (S310).
 
-Nearest deadline first, then risk, then the oldest. What the caller may do to each is told with it, and where
-not, why: the doors themselves decide again. Words are read from what would be forwarded, never kept.
+Nearest deadline first, then risk, then the oldest. Each item lists what the caller may do, or why not; the
+action routes check again. Text is read from what would be forwarded and never stored here.
 """
 
 from __future__ import annotations
@@ -15,29 +15,30 @@ from litestar import Response, Router, get
 from litestar.params import FromQuery, QueryParameter
 
 from observatory.errors import StoreError
-from observatory.features.annotations.routes_reviews import open_reviews, review_items
-from observatory.features.archive.queries_content import reduced
+from observatory.features.annotations.queries import open_reviews, review_items
+from observatory.features.archive.queries_content import read_contents
 from observatory.features.decisions.routes import RISKS
-from observatory.features.decisions.stage import asked_of
-from observatory.features.graph.labels import INTENT
-from observatory.features.graph.loader import playback
-from observatory.features.sessions.rows import agents_of
+from observatory.features.decisions.stage import options_of
+from observatory.features.graph.queries_session import playback
+from observatory.features.graph.types_labels import INTENT
+from observatory.features.sessions.queries_rows import agents_of
 from observatory.http.answers import json
-from observatory.http.app_state import Call, Here, House
+from observatory.http.app_state import AppState, Call, Here
 from observatory.http.authentication import allows
-from observatory.http.permissions import need
+from observatory.http.permissions import require_permission
 from observatory.pipeline.state import Principal
+from observatory.plural import plural
 from observatory.protocol.clock import from_ns
 from observatory.protocol.messages import DecisionOption, RiskLevel
 
-MOST_GATES = 1_000  # counted; beyond it there is no use in a list
-MOST_REVIEWS = 100
+MAX_GATES = 1_000  # counted; a longer list is of no use
+MAX_REVIEWS = 100
 Kind = Literal["gate", "decision", "review"]
 KINDS: tuple[Kind, ...] = ("gate", "decision", "review")
 Row = dict[str, Any]
 
 
-class Can(msgspec.Struct, kw_only=True):
+class AllowedAction(msgspec.Struct, kw_only=True):
     verb: Literal["approve", "edit", "reject", "respond", "cancel", "review"]
     allowed: bool
     why: str | None
@@ -54,7 +55,7 @@ class WaitingCounts(msgspec.Struct, kw_only=True):
 
 
 class WaitingItem(msgspec.Struct, kw_only=True):
-    """`recipient`: of a gate, who gets the message when it passes; of a decision, who is asked."""
+    """`recipient`: for a gate, the message's recipient; for a decision, the user who is asked."""
 
     kind: Kind
     id: str
@@ -79,7 +80,7 @@ class WaitingItem(msgspec.Struct, kw_only=True):
     recipient: str | None
     confidence: float | None
     options: list[DecisionOption] | None
-    can: list[Can]
+    can: list[AllowedAction]
 
 
 class WaitingAnswer(msgspec.Struct, kw_only=True):
@@ -105,8 +106,8 @@ class _Payload(msgspec.Struct):
     options: list[DecisionOption] | None = None
 
 
-class Words(msgspec.Struct):
-    """Of a message what an inbox shows."""
+class InboxContent(msgspec.Struct):
+    """The parts of a message that the inbox shows."""
 
     cognition: _Cognition | None = None
     action: _Action | None = None
@@ -114,8 +115,8 @@ class Words(msgspec.Struct):
 
     @property
     def title(self) -> str | None:
-        said = self.payload or _Payload()
-        text = self.cognition.intent if self.cognition is not None else said.title or said.content
+        payload = self.payload or _Payload()
+        text = self.cognition.intent if self.cognition is not None else payload.title or payload.content
         return None if text is None else " ".join(text[: 4 * INTENT].split())[:INTENT]
 
     @property
@@ -125,58 +126,58 @@ class Words(msgspec.Struct):
         return max(risks, key=RISKS.index, default=None)
 
 
-class Waiting(NamedTuple):
+class WaitingList(NamedTuple):
     counts: Row
     items: list[Row]
 
 
-@get("/waiting", summary="What waits for a person, the most urgent first", operation_id="list_waiting")
+@get("/waiting", summary="List what waits for a person, the most urgent first", operation_id="list_waiting")
 async def list_waiting(
     request: Call,
-    house: Here,
+    app: Here,
     kind: FromQuery[Kind | None] = None,
-    limit: Annotated[int, QueryParameter(ge=1, le=500, description="How many items at most.")] = 100,
+    limit: Annotated[int, QueryParameter(ge=1, le=500, description="Maximum number of items.")] = 100,
 ) -> Response[bytes]:
-    who = await need(request, house, "read")
-    found = await waiting(house, who, limit, KINDS if kind is None else (kind,))
-    items = [item | {"can": _can(house, who, item)} for item in found.items]
-    return json({"as_of": from_ns(house.clock()), "counts": found.counts, "items": items})
+    who = await require_permission(request, app, "read")
+    found = await list_waiting_items(app, who, limit, KINDS if kind is None else (kind,))
+    items = [item | {"can": _can(app, who, item)} for item in found.items]
+    return json({"as_of": from_ns(app.clock()), "counts": found.counts, "items": items})
 
 
-async def waiting(
-    house: House,
+async def list_waiting_items(
+    app: AppState,
     who: Principal,
     limit: int,
     kinds: Collection[str] = KINDS,
     reviews: list[Row] | None = None,
-) -> Waiting:
-    """All are counted; those of these kinds are told. `reviews` are those read a moment ago."""
+) -> WaitingList:
+    """All kinds are counted; only `kinds` are listed. `reviews`: those read a moment ago."""
     tenant_id = who.tenant_id
-    gates = await house.store.holds_page(tenant_id, None, MOST_GATES, True)
-    asked = await house.store.rows(tenant_id, "decisions", state="pending")
-    doubts = await reviews_of(house, who) if reviews is None else reviews
+    gates = await app.store.holds_page(tenant_id, None, MAX_GATES, True)
+    asked = await app.store.rows(tenant_id, "decisions", state="pending")
+    doubts = await reviews_of(app, who) if reviews is None else reviews
     counts = {
         "gates": len(gates),
         "decisions": len(asked),
-        "reviews": min(len(doubts), MOST_REVIEWS),
-        "total": len(gates) + len(asked) + min(len(doubts), MOST_REVIEWS),
-        "reviews_more": len(doubts) > MOST_REVIEWS,
+        "reviews": min(len(doubts), MAX_REVIEWS),
+        "total": len(gates) + len(asked) + min(len(doubts), MAX_REVIEWS),
+        "reviews_more": len(doubts) > MAX_REVIEWS,
     }
     first = sorted(
         [*(gates if "gate" in kinds else ()), *(asked if "decision" in kinds else ())], key=_urgency
     )[:limit]
-    items = await _told(house, tenant_id, first)
+    items = await _listed(app, tenant_id, first)
     if "review" in kinds:
-        items += [_review(one) for one in doubts[: min(limit, MOST_REVIEWS)]]
-    return Waiting(counts, sorted(items, key=_order)[:limit])
+        items += [_review(one) for one in doubts[: min(limit, MAX_REVIEWS)]]
+    return WaitingList(counts, sorted(items, key=_order)[:limit])
 
 
-async def reviews_of(house: House, who: Principal) -> list[Row]:
-    """One more than are counted, so that it is known whether there are more. Without what is folded none are
-    known: gates and decisions are told all the same."""
+async def reviews_of(app: AppState, who: Principal) -> list[Row]:
+    """One more than is counted, to know whether there are more. Empty when the derived store is unavailable:
+    gates and decisions are still listed."""
     with suppress(StoreError):
-        numbers = await open_reviews(house, who, None, MOST_REVIEWS + 1)
-        return await review_items(house, who, numbers)
+        numbers = await open_reviews(app, who, None, MAX_REVIEWS + 1)
+        return await review_items(app, who, numbers)
     return []
 
 
@@ -189,71 +190,73 @@ def _order(item: Row) -> tuple[str, int, str]:
     return item["deadline"] or "~", -risk, item["held_at"]
 
 
-async def _told(house: House, tenant_id: str, rows: list[Row]) -> list[Row]:
+async def _listed(app: AppState, tenant_id: str, rows: list[Row]) -> list[Row]:
     gates = [row for row in rows if "held_ns" in row]
     asked = [row for row in rows if "held_ns" not in row]
     numbers = [row["sequence_number"] for row in gates] + [row["request_seq"] for row in asked]
-    words = await reduced(house, tenant_id, numbers, lambda _, raw: words_of(raw))
-    put = [row["rewrite_seq"] for row in gates if row["rewrite_seq"] is not None]
-    for row in await house.store.rows(tenant_id, "rewrites", sequence_number=put) if put else ():
-        words[row["message_seq"]] = words_of(None if row["raw"] is None else bytes(row["raw"]))
-    # The event of a gate's opening follows its message's own: there it says why.
-    opened = await playback(house).records(tenant_id, [row["sequence_number"] + 1 for row in gates])
+    words = await read_contents(app, tenant_id, numbers, lambda _, raw: inbox_content(raw))
+    rewritten = [row["rewrite_seq"] for row in gates if row["rewrite_seq"] is not None]
+    for row in await app.store.rows(tenant_id, "rewrites", sequence_number=rewritten) if rewritten else ():
+        words[row["message_seq"]] = inbox_content(None if row["raw"] is None else bytes(row["raw"]))
+    # The event that opened a gate follows its message's own event and has the reasons.
+    opened = await playback(app).records(tenant_id, [row["sequence_number"] + 1 for row in gates])
     found = sorted({row["session_no"] for row in rows})
-    sessions = await house.store.rows(tenant_id, "sessions", session_no=found) if found else []
-    places = {row["session_no"]: row["session_id"] for row in sessions}
-    agents = await agents_of(house, tenant_id, {row["agent_no"] for row in rows})
-    names = await _names(house, tenant_id, {row["recipient"] for row in gates if row["recipient"]})
-    messages = await playback(house).played(tenant_id, [row["request_seq"] for row in asked])
+    sessions = await app.store.rows(tenant_id, "sessions", session_no=found) if found else []
+    session_ids = {row["session_no"]: row["session_id"] for row in sessions}
+    agents = await agents_of(app, tenant_id, {row["agent_no"] for row in rows})
+    names = await _names(app, tenant_id, {row["recipient"] for row in gates if row["recipient"]})
+    messages = await playback(app).played(tenant_id, [row["request_seq"] for row in asked])
     items = []
     for row in gates:
-        said, number = words.get(row["sequence_number"], Words()), row["sequence_number"]
+        content, number = words.get(row["sequence_number"], InboxContent()), row["sequence_number"]
         why = _why(opened.get(number + 1), row)
-        place = (places.get(row["session_no"], ""), agents.get(row["agent_no"], {}).get("agent_id"))
-        items.append(_gate(row, said, why, place, names.get(row["recipient"], row["recipient"])))
+        place = (session_ids.get(row["session_no"], ""), agents.get(row["agent_no"], {}).get("agent_id"))
+        items.append(_gate(row, content, why, place, names.get(row["recipient"], row["recipient"])))
     for row in asked:
-        said = words.get(row["request_seq"], Words())
-        place = (places.get(row["session_no"], ""), agents.get(row["agent_no"], {}).get("agent_id"))
+        content = words.get(row["request_seq"], InboxContent())
+        place = (session_ids.get(row["session_no"], ""), agents.get(row["agent_no"], {}).get("agent_id"))
         known = messages.get(row["request_seq"])
-        items.append(_decision(row, said, place, None if known is None else known[1].message_id))
+        items.append(_decision(row, content, place, None if known is None else known[1].message_id))
     return items
 
 
-async def _names(house: House, tenant_id: str, recipients: Iterable[str]) -> dict[str, str]:
-    """Of agents by their entity ids; addresses stay as they are."""
+async def _names(app: AppState, tenant_id: str, recipients: Iterable[str]) -> dict[str, str]:
+    """Agents by their entity ids; addresses stay as they are."""
     wanted = sorted(one for one in recipients if one.startswith("agt_"))
-    rows = await house.store.rows(tenant_id, "agents", entity_id=wanted) if wanted else []
+    rows = await app.store.rows(tenant_id, "agents", entity_id=wanted) if wanted else []
     return {row["entity_id"]: row["agent_id"] for row in rows}
 
 
-def words_of(raw: bytes | None) -> Words:
+def inbox_content(raw: bytes | None) -> InboxContent:
     try:
-        return Words() if raw is None else msgspec.json.decode(raw, type=Words)
-    except (msgspec.MsgspecError, UnicodeDecodeError):  # archived once; whatever it is now, nobody is blamed
-        return Words()
+        return InboxContent() if raw is None else msgspec.json.decode(raw, type=InboxContent)
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # archived content that cannot be decoded any more
+        return InboxContent()
 
 
 def _why(record: bytes | None, row: Row) -> str:
     body: Row = {} if record is None else msgspec.json.decode(record)["body"]
     reasons = body.get("reasons") or []
-    told = (
+    reason_texts = (
         [one["detail"] for one in reasons if one.get("detail")]
         if body.get("event_type") == "gate_opened"
         else []
     )
-    return "; ".join(told) or f"held for a person: {row['reason']}"
+    return "; ".join(reason_texts) or f"held for a person: {row['reason']}"
 
 
-def _gate(row: Row, said: Words, why: str, place: tuple[str, str | None], recipient: str | None) -> Row:
-    action, thought = said.action or _Action(), said.cognition or _Cognition()
+def _gate(
+    row: Row, words: InboxContent, why: str, place: tuple[str, str | None], recipient: str | None
+) -> Row:
+    action, thought = words.action or _Action(), words.cognition or _Cognition()
     return {
         "kind": "gate",
         "id": row["message_id"],
         "session_id": place[0],
         "agent_id": place[1],
-        "title": said.title,
+        "title": words.title,
         "why": why,
-        "risk": said.risk,
+        "risk": words.risk,
         "deadline": None if row["deadline_ns"] is None else from_ns(row["deadline_ns"]),
         "on_expiry": row["on_expiry"] if row["deadline_ns"] is not None else None,
         "held_at": from_ns(row["held_ns"]),
@@ -273,8 +276,8 @@ def _gate(row: Row, said: Words, why: str, place: tuple[str, str | None], recipi
     }
 
 
-def _decision(row: Row, said: Words, place: tuple[str, str | None], message_id: str | None) -> Row:
-    payload, asked = said.payload or _Payload(), asked_of(row)
+def _decision(row: Row, words: InboxContent, place: tuple[str, str | None], message_id: str | None) -> Row:
+    payload, asked = words.payload or _Payload(), options_of(row)
     options = payload.options or [DecisionOption(option_id=one, label=one) for one in asked.option_ids]
     on_expiry = None if row["deadline_ns"] is None else "auto" if row["auto_option"] else "expire"
     return {
@@ -282,10 +285,10 @@ def _decision(row: Row, said: Words, place: tuple[str, str | None], message_id: 
         "id": row["decision_id"],
         "session_id": place[0],
         "agent_id": place[1],
-        "title": said.title,
+        "title": words.title,
         "why": payload.description
-        or f"{place[1] or 'an agent'} asks which of {len(options)} options to take",
-        "risk": said.risk,
+        or f"{place[1] or 'an agent'} asks to choose one of {plural(len(options), 'option')}",
+        "risk": words.risk,
         "deadline": None if row["deadline_ns"] is None else from_ns(row["deadline_ns"]),
         "on_expiry": on_expiry,
         "held_at": from_ns(row["created_ns"]),
@@ -306,14 +309,15 @@ def _decision(row: Row, said: Words, place: tuple[str, str | None], message_id: 
 
 
 def _review(one: Row) -> Row:
-    sure = "not at all" if one["confidence"] is None else f"{one['confidence']:.0%}"
+    known = one["confidence"] is not None
+    confidence = f"confidence {one['confidence']:.0%}" if known else "no confidence"
     return {
         "kind": "review",
         "id": str(one["sequence_number"]),
         "session_id": one["session_id"],
         "agent_id": one["agent_id"],
         "title": one["intent"],
-        "why": f"{one['agent_id'] or 'its agent'} was only {sure} sure; forwarded, nobody has looked yet",
+        "why": f"{one['agent_id'] or 'its agent'} reported {confidence}; forwarded, not reviewed yet",
         "risk": None,
         "deadline": None,
         "on_expiry": None,
@@ -334,24 +338,26 @@ def _review(one: Row) -> Row:
     }
 
 
-def _can(house: House, who: Principal, item: Row) -> list[Row]:
-    """What the doors will say, as far as it is known now."""
+def _can(app: AppState, who: Principal, item: Row) -> list[Row]:
+    """The allowed actions, as far as known now."""
     why: str | None = None
     if not allows(who, "approve"):
-        why = f"the role {who.role}, or this key's scopes, may not approve"
+        why = f"the role {who.role}, or this key's scopes, cannot approve"
     elif item["kind"] != "review" and who.user_id is None:
         why = "only a person can answer; this key belongs to no user"
     elif item["kind"] != "review" and who.has_requested(item["requested_by"], item["key_maker"]):
-        why = "you requested this, or made the agent's key it came with; another person must answer"
-    elif item["deadline"] is not None and item["deadline"] <= from_ns(house.clock()):
-        why = "the time to answer is over"
+        why = "you requested this, or created the agent key it came with; another person must answer"
+    elif item["deadline"] is not None and item["deadline"] <= from_ns(app.clock()):
+        why = "the deadline has passed"
     if item["kind"] == "review":
         return [_may("review", why)]
     if item["kind"] == "decision":
-        cancel = None if allows(who, "operate") else f"the role {who.role} may not take decisions back"
+        cancel = None if allows(who, "operate") else f"the role {who.role} cannot cancel decisions"
         return [_may("respond", why), _may("cancel", cancel)]
     given = (
-        "you have approved this already; another person must" if who.entity_id in item["approvals"] else None
+        "you have approved this already; another person must approve"
+        if who.entity_id in item["approvals"]
+        else None
     )
     return [_may("approve", why or given), _may("edit", why), _may("reject", why)]
 

@@ -1,4 +1,4 @@
-"""`observatory doctor`: is everything as it must be, and what to do where it is not. Changes nothing."""
+"""`observatory doctor`: checks an installation and says what to do about each problem. Changes nothing."""
 
 from __future__ import annotations
 
@@ -21,47 +21,47 @@ from observatory import settings as settings_module
 from observatory.cli.gateway_client import read_credentials
 from observatory.cli.terminal import CommandFailed, show_json, show_table
 from observatory.errors import ObservatoryError, StartupError
-from observatory.features.doctor.database_checks import MOST_SKEW_S, Finding, database
+from observatory.features.doctor.database_checks import MAX_SKEW_S, CheckResult, database
 from observatory.features.doctor.record_checks import record as record_of
 from observatory.sdk.client import tls
 from observatory.sdk.credentials import AGENT_FILE, find_trust
 from observatory.settings import VERSION, Settings
 
 KEY = "OBSERVATORY_KEY"
-LEAST_FREE = 1 << 30
-UNSYNCHRONISED = 5  # what adjtimex answers when nobody keeps the clock
+MIN_FREE_BYTES = 1 << 30
+UNSYNCHRONISED = 5  # what adjtimex returns when the clock is not synchronised
 
 
 def doctor(
     *,
     data: str | None = None,
     db: Annotated[str | None, Parameter(help="Database URL instead of the folder's own.")] = None,
-    record: Annotated[bool, Parameter(help="Also verify the whole record, which takes its time.")] = True,
+    record: Annotated[bool, Parameter(help="Also verify the whole record, which takes a while.")] = True,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Check settings, versions, folder, keys, disk, database, record, gateway and clocks."""
     findings = _findings({"data": data, "db": db}, record)
-    found = [f if f.warns or not f.ok else f._replace(do="") for f in findings]
+    results = [f if f.warns or not f.ok else f._replace(do="") for f in findings]
     if json:
-        show_json([finding._asdict() for finding in found])
+        show_json([finding._asdict() for finding in results])
     else:
-        rows = [(f.check, _state(f), f.found, f.do) for f in found]
+        rows = [(f.check, _state(f), f.found, f.do) for f in results]
         show_table(("CHECK", "STATE", "FOUND", "WHAT TO DO"), rows)
-    return 0 if all(finding.ok for finding in found) else 1
+    return 0 if all(finding.ok for finding in results) else 1
 
 
-def _state(finding: Finding) -> str:
+def _state(finding: CheckResult) -> str:
     return "PROBLEM" if not finding.ok else "WARNING" if finding.warns else "ok"
 
 
-def _findings(flags: dict[str, str | None], with_record: bool) -> Iterator[Finding]:
+def _findings(flags: dict[str, str | None], with_record: bool) -> Iterator[CheckResult]:
     yield from _versions()
     try:
         settings = settings_module.load(flags)
-        _serve_would_take(settings)
-        yield Finding("settings", True, "every name is known and every value usable")
-    except StartupError as error:  # the rest can be looked at all the same
-        yield Finding("settings", False, str(error), "mend it: the gateway does not start like this")
+        _check_startup(settings)
+        yield CheckResult("settings", True, "every name is known and every value valid")
+    except StartupError as error:  # the rest can be checked all the same
+        yield CheckResult("settings", False, str(error), "fix it: the gateway does not start like this")
         settings = Settings(
             data=flags["data"] or os.environ.get("OBSERVATORY_DATA") or Settings().data,
             db=flags["db"] or os.environ.get("OBSERVATORY_DB", ""),
@@ -78,25 +78,25 @@ def _findings(flags: dict[str, str | None], with_record: bool) -> Iterator[Findi
     yield from _clock(settings)
 
 
-def _serve_would_take(settings: Settings) -> None:
-    """The very checks of a start, but for the port, which a running gateway holds."""
-    from observatory.bootstrap import examine
+def _check_startup(settings: Settings) -> None:
+    """The same checks as at start, except for the port, which a running gateway uses."""
+    from observatory.bootstrap import check_settings
     from observatory.http import server
 
-    examine(settings)
+    check_settings(settings)
     server.bind(settings.host, 0).close()
 
 
-def _versions() -> Iterator[Finding]:
+def _versions() -> Iterator[CheckResult]:
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer")
-    yield Finding("Observatory", True, VERSION)
+    yield CheckResult("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer")
+    yield CheckResult("Observatory", True, VERSION)
 
 
-def _folder(settings: Settings) -> Iterator[Finding]:
+def _folder(settings: Settings) -> Iterator[CheckResult]:
     folder = settings.folder
     if not folder.exists():
-        yield Finding("data folder", True, f"{folder} is not there yet; `observatory serve` makes it")
+        yield CheckResult("data folder", True, f"{folder} does not exist yet; `observatory serve` creates it")
         return
     yield _mode("data folder", folder, 0o700)
     key = settings.log_key_path
@@ -112,48 +112,46 @@ def _folder(settings: Settings) -> Iterator[Finding]:
         if path.exists():
             yield _mode(name, path, 0o600)
     if (folder / "credentials.json").exists() and not key.exists():
-        told = "put it back where log_key says, from where keys are kept; without it nothing is signed"
-        yield Finding("log key", False, f"there is none at {key}", told)
+        advice = "restore it to the path of log_key from your key backup; without it nothing is signed"
+        yield CheckResult("log key", False, f"not found at {key}", advice)
     yield from _bound(folder)
     yield from _agents(folder)
     writable = os.access(folder, os.W_OK)
-    yield Finding(
+    yield CheckResult(
         "folder rights", writable, "writable" if writable else "not writable", f"run as the owner of {folder}"
     )
 
 
-def _bound(folder: Path) -> Iterator[Finding]:
-    """Keys of bound agents: those that are in order need no line each."""
-    found = (_mode("agents' key", path, 0o600) for path in folder.glob(f"agents/*/{AGENT_FILE}"))
-    yield from (finding for finding in found if not finding.ok)
+def _bound(folder: Path) -> Iterator[CheckResult]:
+    """Keys of bound agents: those without problems need no line."""
+    results = (_mode("agents' key", path, 0o600) for path in folder.glob(f"agents/*/{AGENT_FILE}"))
+    yield from (finding for finding in results if not finding.ok)
 
 
-def _agents(folder: Path) -> Iterator[Finding]:
-    """What an agent finds when it is started like this: its own key, or its governor's (S981)."""
+def _agents(folder: Path) -> Iterator[CheckResult]:
+    """What an agent started in this environment finds: its own key, or an operator's (S981)."""
     credentials = folder / "credentials.json"
     if not credentials.exists():
         return
     if not (folder / AGENT_FILE).exists():
-        told = "start the gateway once: it writes the file; until then no agent finds its key"
-        yield Finding("agents' key", False, f"there is no {folder / AGENT_FILE}", told)
+        advice = "start the gateway once: it writes the file; until then no agent finds its key"
+        yield CheckResult("agents' key", False, f"{folder / AGENT_FILE} does not exist", advice)
     with suppress(CommandFailed):
         known = read_credentials(folder) or {}
         held = [role for role in ("admin", "operator") if os.environ.get(KEY) == known.get(f"{role}_key", "")]
         if held:
-            told = f"unset {KEY}, or set it to an agent's key: what is started here could govern itself"
-            yield Finding("agents' environment", False, f"{KEY} is the {held[0]}'s key", told)
-    looked = Path(os.environ.get("OBSERVATORY_DATA") or Path.home() / ".observatory").expanduser()
-    if looked.absolute() == folder.absolute() and os.access(credentials, os.R_OK):
-        told = (
-            "run agents as another user, with what `observatory keys bind AGENT --to FOLDER` makes for them"
-        )
-        found = f"agents that run as this user can read {credentials}"
-        yield Finding("agents' environment", True, found, told, warns=True)
+            advice = f"unset {KEY}, or set it to an agent's key: agents started here could approve themselves"
+            yield CheckResult("agents' environment", False, f"{KEY} is the {held[0]}'s key", advice)
+    data_folder = Path(os.environ.get("OBSERVATORY_DATA") or Path.home() / ".observatory").expanduser()
+    if data_folder.absolute() == folder.absolute() and os.access(credentials, os.R_OK):
+        advice = "run agents as another user, with the files of `observatory keys bind AGENT --to FOLDER`"
+        problem = f"agents that run as this user can read {credentials}"
+        yield CheckResult("agents' environment", True, problem, advice, warns=True)
 
 
-def _key(settings: Settings) -> Iterator[Finding]:
-    """A log key that cannot be used; of one that others can read its rights are told."""
-    from observatory.features.transparency.log_key import Keyring
+def _key(settings: Settings) -> Iterator[CheckResult]:
+    """A log key that cannot be used; wrong file modes are reported by `_mode`."""
+    from observatory.runtime.log_key import Keyring
 
     path = settings.log_key_path
     if not path.exists() or stat.S_IMODE(path.stat().st_mode) & 0o077:
@@ -161,27 +159,27 @@ def _key(settings: Settings) -> Iterator[Finding]:
     try:
         Keyring.open(path, settings.log_key_passphrase)
     except StartupError as error:
-        yield Finding("log key", False, str(error), "mend it: the gateway does not start like this")
+        yield CheckResult("log key", False, str(error), "fix it: the gateway does not start like this")
 
 
-def _mode(name: str, path: Path, wanted: int) -> Finding:
-    found = stat.S_IMODE(path.stat().st_mode)
-    told = f"{path} is {found:04o}"
-    return Finding(name, not found & ~wanted, told, f"others can read it: chmod {wanted:o} {path}")
+def _mode(name: str, path: Path, allowed: int) -> CheckResult:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    text = f"{path} is {mode:04o}"
+    return CheckResult(name, not mode & ~allowed, text, f"others can read it: chmod {allowed:o} {path}")
 
 
-def _disk(settings: Settings) -> Iterator[Finding]:
-    place = settings.folder
-    while not place.exists():
-        place = place.parent
-    free = shutil.disk_usage(place).free
-    yield Finding(
-        "disk space", free >= LEAST_FREE, f"{free / (1 << 30):.1f} GiB free", "free some: 1 GiB at least"
+def _disk(settings: Settings) -> Iterator[CheckResult]:
+    existing = settings.folder
+    while not existing.exists():
+        existing = existing.parent
+    free = shutil.disk_usage(existing).free
+    yield CheckResult(
+        "disk space", free >= MIN_FREE_BYTES, f"{free / (1 << 30):.1f} GiB free", "free some: 1 GiB at least"
     )
 
 
 def _answer(settings: Settings) -> tuple[str, httpx2.Response | None] | None:
-    """(address, what it said); None where none was ever started."""
+    """(URL, response); None where no gateway was ever started."""
     try:
         known = read_credentials(settings.folder)
     except CommandFailed:
@@ -196,49 +194,51 @@ def _answer(settings: Settings) -> tuple[str, httpx2.Response | None] | None:
         return known["url"], None
 
 
-def _gateway(answer: tuple[str, httpx2.Response | None] | None) -> Iterator[Finding]:
+def _gateway(answer: tuple[str, httpx2.Response | None] | None) -> Iterator[CheckResult]:
     if answer is None:
-        yield Finding("gateway", True, "never started on this folder; `observatory serve` starts it")
+        yield CheckResult("gateway", True, "never started on this folder; `observatory serve` starts it")
         return
-    url, said = answer
-    if said is None:
-        yield Finding("gateway", False, f"no answer at {url}", "start it with `observatory serve`")
+    url, response = answer
+    if response is None:
+        yield CheckResult("gateway", False, f"no response from {url}", "start it with `observatory serve`")
         return
-    yield Finding("gateway", said.status_code == 200, f"{url} answers {said.status_code}", "see its log")
+    yield CheckResult(
+        "gateway", response.status_code == 200, f"{url} returns {response.status_code}", "see its log"
+    )
     with suppress(KeyError, ValueError, TypeError):
-        skew = abs(parsedate_to_datetime(said.headers["date"]).timestamp() - time.time())
-        yield Finding(
+        skew = abs(parsedate_to_datetime(response.headers["date"]).timestamp() - time.time())
+        yield CheckResult(
             "gateway clock",
-            skew <= MOST_SKEW_S,
+            skew <= MAX_SKEW_S,
             f"{skew:.0f} s from this machine's",
             "synchronise the clocks",
         )
     with suppress(ValueError, KeyError, TypeError):
-        detail = said.json()["detail"]
-        yield Finding("gateway's word", False, str(detail), "see docs/guides/operate.md")
+        detail = response.json()["detail"]
+        yield CheckResult("gateway's report", False, str(detail), "see docs/guides/operate.md")
 
 
-def _clock(settings: Settings) -> Iterator[Finding]:
-    """A clock behind the trail's own files is wrong: nothing was written in the future."""
+def _clock(settings: Settings) -> Iterator[CheckResult]:
+    """A clock behind the trail's own files is wrong: they cannot have been written in the future."""
     path = Path(settings.database_url.removeprefix("sqlite:///"))
     newest = path.stat().st_mtime if not settings.is_postgres and path.exists() else 0.0
-    ok = time.time() > max(newest - MOST_SKEW_S, 1_735_689_600)
+    ok = time.time() > max(newest - MAX_SKEW_S, 1_735_689_600)
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    yield Finding("time", ok, now, "set the system clock; audit times come from it")
+    yield CheckResult("time", ok, now, "set the system clock; audit times come from it")
     synchronised = _is_synchronised()
     if synchronised is None:
-        yield Finding("time service", True, "whether the clock is kept right cannot be known here")
+        yield CheckResult("time service", True, "whether the clock is synchronised cannot be determined here")
     else:
-        told = "the clock is kept right" if synchronised else "the kernel says nobody keeps the clock right"
-        yield Finding("time service", True, told)
+        text = "the clock is synchronised" if synchronised else "the kernel reports an unsynchronised clock"
+        yield CheckResult("time service", True, text)
 
 
 def _is_synchronised() -> bool | None:
-    """As the kernel was told by whoever keeps the time; None where it cannot be asked."""
+    """Whether the kernel's clock is synchronised; None where it cannot be queried."""
     try:
-        ask = ctypes.CDLL(None, use_errno=True).adjtimex
+        adjtimex = ctypes.CDLL(None, use_errno=True).adjtimex
     except (OSError, AttributeError):
         return None
-    told = ctypes.create_string_buffer(512)  # larger than any kernel's struct; zero modes: only read
-    state = ask(told)
+    buffer = ctypes.create_string_buffer(512)  # larger than any kernel's struct; zero modes: only read
+    state = adjtimex(buffer)
     return None if state < 0 else state != UNSYNCHRONISED

@@ -1,6 +1,6 @@
-"""What `observatory doctor` asks of a database: versions, how it keeps what it is told, what waits in it.
+"""The database checks of `observatory doctor`: versions, durability settings, and pending work.
 
-Everything is read, and read back: what a database was told to do is not what it does. Nothing is changed.
+Settings are read back from the database: what was configured may not be in force. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from urllib.parse import quote
 from observatory.errors import NotDurable, StartupError
 from observatory.runtime.leader import PRESENT
 from observatory.settings import Settings
-from observatory.store.migrate import NO_DRIVER, REVISIONS
+from observatory.store.migrations.migrate import NO_DRIVER, REVISIONS
 from observatory.store.sqlite import OLDEST, PRAGMAS, connect
 
-MOST_SKEW_S = 5.0
+MAX_SKEW_S = 5.0
 LEASE_LATE_S = 60.0
 MIGRATE = "run `observatory migrate`, or upgrade the program"
-# Of PostgreSQL, as a session of ours finds them: what keeps what was committed, and what to do otherwise.
+# PostgreSQL settings, as our sessions see them: the value that keeps commits durable, and the advice
+# otherwise.
 KEEPS = {
     "synchronous_commit": ("on", "commits could be lost: set it to on"),
     "fsync": ("on", "a power cut could destroy the database: set it to on"),
@@ -31,57 +32,57 @@ KEEPS = {
 }
 
 
-class Finding(NamedTuple):
+class CheckResult(NamedTuple):
     check: str
     ok: bool
     found: str
     do: str = ""
     warns: bool = False
-    """Nothing is broken, but it should be known; only for what is ok."""
+    """A warning: nothing is broken; only with `ok`."""
 
 
-def database(settings: Settings, is_running: bool) -> Iterator[Finding]:
+def database(settings: Settings, is_running: bool) -> Iterator[CheckResult]:
     if settings.is_postgres:
         yield from _postgres(settings.database_url, is_running)
         return
     path = Path(settings.database_url.removeprefix("sqlite:///"))
     ok = sqlite3.sqlite_version_info >= OLDEST
-    yield Finding("SQLite", ok, sqlite3.sqlite_version, "use a Python with SQLite 3.35 or newer")
+    yield CheckResult("SQLite", ok, sqlite3.sqlite_version, "use a Python with SQLite 3.35 or newer")
     if not path.exists():
-        yield Finding("database", True, "not made yet; `observatory serve` makes it")
+        yield CheckResult("database", True, "not created yet; `observatory serve` creates it")
         return
     yield from _sqlite(path, is_running)
 
 
-def schema(revision: str | None, told: str) -> Finding:
+def schema(revision: str | None, prefix: str) -> CheckResult:
     newest = REVISIONS[-1]
     more = "" if revision == newest else f", this program has {newest}"
-    return Finding("database", revision == newest, f"{told}schema {revision}{more}", MIGRATE)
+    return CheckResult("database", revision == newest, f"{prefix}schema {revision}{more}", MIGRATE)
 
 
-def leases(rows: list[tuple[str, str, int, int]], now_ns: int | None, is_running: bool) -> Finding:
-    """Who leads in what. A lease that ran out is nobody's fault while nothing runs.
+def leases(rows: list[tuple[str, str, int, int]], now_ns: int | None, is_running: bool) -> CheckResult:
+    """Which gateway leads what. An expired lease is no problem while no gateway runs.
 
-    Without a time, as on SQLite: there the one gateway knows by itself until when it leads.
+    `now_ns` is None on SQLite, where the one gateway keeps the end of its lease itself.
     """
-    told, late = [], []
+    texts, late = [], []
     for name, holder, epoch, expires_ns in rows:
         left_s = 0.0 if now_ns is None else (expires_ns - now_ns) / 1e9
-        told.append(f"{name}: {holder} (epoch {epoch}" + (")" if now_ns is None else f", {left_s:+.0f} s)"))
-        # A gateway that is gone leads in nothing: its own lease just ran out.
+        texts.append(f"{name}: {holder} (epoch {epoch}" + (")" if now_ns is None else f", {left_s:+.0f} s)"))
+        # The presence lease of a stopped gateway just expires: nothing is missing.
         if left_s < -LEASE_LATE_S and not name.startswith(PRESENT):
             late.append(name)
-    do = f"nobody leads in {', '.join(late)}: see the gateway's log"
-    return Finding("leases", not late or not is_running, "; ".join(told) or "none", do)
+    do = f"no leader for {', '.join(late)}: see the gateway's log"
+    return CheckResult("leases", not late or not is_running, "; ".join(texts) or "none", do)
 
 
-def dead_letters(count: int) -> Finding:
-    return Finding(
-        "dead letters", not count, f"{count:,} wait", "look at `observatory dead-letters`: retry or discard"
+def dead_letters(count: int) -> CheckResult:
+    return CheckResult(
+        "dead letters", not count, f"{count:,} waiting", "see `observatory dead-letters`: retry or discard"
     )
 
 
-def _sqlite(path: Path, is_running: bool) -> Iterator[Finding]:
+def _sqlite(path: Path, is_running: bool) -> Iterator[CheckResult]:
     try:
         connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
         try:
@@ -96,53 +97,53 @@ def _sqlite(path: Path, is_running: bool) -> Iterator[Finding]:
         finally:
             connection.close()
     except sqlite3.Error as error:
-        yield Finding("database", False, f"{path}: {error}", "restore it: `observatory restore`")
+        yield CheckResult("database", False, f"{path}: {error}", "restore it: `observatory restore`")
         return
     try:
         # Sets and reads back every pragma, as the gateway does; raises when one is not accepted.
         connect(path).close()
     except StartupError as error:
-        yield Finding("pragmas", False, str(error), "use a local disk")
+        yield CheckResult("pragmas", False, str(error), "use a local disk")
         return
-    yield Finding("pragmas", True, ", ".join(f"{name}={value}" for name, value in PRAGMAS.items()))
-    yield _room(path)
+    yield CheckResult("pragmas", True, ", ".join(f"{name}={value}" for name, value in PRAGMAS.items()))
+    yield _backup_space(path)
 
 
-def _room(path: Path) -> Finding:
-    """A backup takes a copy and the file made of it."""
+def _backup_space(path: Path) -> CheckResult:
+    """A backup needs space for a copy and for the file made of it."""
     wal = path.with_name(f"{path.name}-wal")
     needed = 2 * sum(file.stat().st_size for file in (path, wal) if file.exists())
     free = shutil.disk_usage(path.parent).free
-    told = f"{needed / (1 << 20):,.0f} MiB needed, {free / (1 << 20):,.0f} free beside the database"
-    return Finding("room for a backup", free >= needed, told, "free some, or give --to another disk")
+    text = f"{needed / (1 << 20):,.0f} MiB needed, {free / (1 << 20):,.0f} MiB free next to the database"
+    return CheckResult("space for a backup", free >= needed, text, "free some, or use --to on another disk")
 
 
-def _postgres(url: str, is_running: bool) -> Iterator[Finding]:
+def _postgres(url: str, is_running: bool) -> Iterator[CheckResult]:
     try:
-        found = asyncio.run(_asked(url))
+        found = asyncio.run(_query_postgres(url))
     except ModuleNotFoundError:
-        yield Finding("database", False, "no driver", NO_DRIVER)
+        yield CheckResult("database", False, "no driver", NO_DRIVER)
         return
     except (StartupError, NotDurable) as error:
-        yield Finding("database", False, str(error), "check --db, or run `observatory migrate`")
+        yield CheckResult("database", False, str(error), "check --db, or run `observatory migrate`")
         return
     yield schema(found["revision"], f"PostgreSQL {found['version']}, {found['events']:,} events, ")
-    for name, (wanted, cost) in KEEPS.items():
-        yield Finding(name, found[name] == wanted, f"{found[name]}", cost)
+    for name, (required, cost) in KEEPS.items():
+        yield CheckResult(name, found[name] == required, f"{found[name]}", cost)
     skew = found["skew_s"]
-    yield Finding(
+    yield CheckResult(
         "database clock",
-        abs(skew) <= MOST_SKEW_S,
+        abs(skew) <= MAX_SKEW_S,
         f"{skew:+.1f} s from this machine's",
         "synchronise the clocks",
     )
-    yield Finding("row security", found["is_guarded"], "in force", "run `observatory migrate`")
+    yield CheckResult("row security", found["is_guarded"], "in force", "run `observatory migrate`")
     if found["revision"] == REVISIONS[-1]:
         yield dead_letters(found["dead"])
         yield leases(found["leases"], found["now_ns"], is_running)
 
 
-async def _asked(url: str) -> dict[str, Any]:
+async def _query_postgres(url: str) -> dict[str, Any]:
     from observatory.pipeline.state import HOME_TENANT
     from observatory.store import postgres
     from observatory.store.postgres_append import NAME_TENANT
@@ -152,32 +153,32 @@ async def _asked(url: str) -> dict[str, Any]:
     except postgres.DRIVER_ERRORS as error:
         raise StartupError(f"PostgreSQL cannot be used: {type(error).__name__}") from error
     try:
-        told: dict[str, Any] = {
+        values: dict[str, Any] = {
             name: await connection.fetchval("SELECT current_setting($1)", name) for name in KEEPS
         }
         before = time.time()
-        told["now_ns"] = int(
+        values["now_ns"] = int(
             await connection.fetchval("SELECT (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint")
         )
-        told["skew_s"] = told["now_ns"] / 1e9 - (before + time.time()) / 2
-        told["version"] = await connection.fetchval("SELECT current_setting('server_version')")
-        told["revision"] = await connection.fetchval("SELECT version_num FROM alembic_version")
-        told["is_guarded"] = await connection.fetchval("SELECT row_security_active('messages')")
+        values["skew_s"] = values["now_ns"] / 1e9 - (before + time.time()) / 2
+        values["version"] = await connection.fetchval("SELECT current_setting('server_version')")
+        values["revision"] = await connection.fetchval("SELECT version_num FROM alembic_version")
+        values["is_guarded"] = await connection.fetchval("SELECT row_security_active('messages')")
         async with connection.transaction(readonly=True):
             await connection.execute(NAME_TENANT, HOME_TENANT, "")
             tenants = await connection.fetch("SELECT tenant_id, sequence_number FROM chain_heads")
-            told["events"], told["dead"], told["leases"] = sum(row[1] for row in tenants), 0, []
-            if told["revision"] == REVISIONS[-1]:
+            values["events"], values["dead"], values["leases"] = sum(row[1] for row in tenants), 0, []
+            if values["revision"] == REVISIONS[-1]:
                 rows = await connection.fetch(
                     "SELECT name, holder, epoch, expires_ns FROM leases ORDER BY name"
                 )
-                told["leases"] = [tuple(row) for row in rows]
+                values["leases"] = [tuple(row) for row in rows]
                 for tenant_id, _ in tenants:
                     await connection.execute(NAME_TENANT, tenant_id, "")
-                    told["dead"] += await connection.fetchval(
+                    values["dead"] += await connection.fetchval(
                         "SELECT count(*) FROM dead_letters WHERE tenant_id = $1 AND state = 'dead'", tenant_id
                     )
-        return told
+        return values
     except postgres.DRIVER_ERRORS as error:
         raise StartupError(f"PostgreSQL cannot be read: {type(error).__name__}") from error
     finally:

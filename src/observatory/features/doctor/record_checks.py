@@ -1,6 +1,6 @@
-"""What `observatory doctor` asks of the record: whether its pages can be read, and what `verify` says of it.
+"""The record checks of `observatory doctor`: whether the database pages are readable, and `verify`.
 
-The same check as `observatory verify --data`, so it takes as long; what could not be checked is said to be
+The same check as `observatory verify --data`, so it takes as long; what could not be checked is reported as
 not checked and is no problem by itself.
 """
 
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from observatory.cli.terminal import CommandFailed
+from observatory.cli.verify import log_root as log_check
+from observatory.cli.verify import marks as signed_marks
+from observatory.cli.verify.report import VerifyReport, of_folder
+from observatory.cli.verify.rows import malformed_page
 from observatory.errors import StartupError
-from observatory.features.doctor.database_checks import Finding
-from observatory.features.verification import verify_log_root as log_check
-from observatory.features.verification import verify_marks as signed_marks
-from observatory.features.verification.cli import Report, of_folder
-from observatory.features.verification.verify_rows import malformed
+from observatory.features.doctor.database_checks import CheckResult
 from observatory.settings import Settings
 
 NOT_CHECKED = "not checked"
@@ -28,8 +28,8 @@ RESTORE = "stop the gateway, keep a copy of the file, and restore a good backup:
 LOOK = "see docs/guides/prove-it.md, and `observatory verify` for each check"
 
 
-def record(settings: Settings, is_certain: bool) -> Iterator[Finding]:
-    """Nothing where there is no database yet: the check before says so."""
+def record(settings: Settings, is_certain: bool) -> Iterator[CheckResult]:
+    """Yields nothing where there is no database yet: the check before reports that."""
     path = Path(settings.database_url.removeprefix("sqlite:///"))
     if not settings.is_postgres and not path.exists():
         return
@@ -39,39 +39,39 @@ def record(settings: Settings, is_certain: bool) -> Iterator[Finding]:
         else _sqlite_pages(settings.database_url)
     )
     try:
-        marks = signed_marks.beside(settings, is_certain)
-        reports = of_folder(settings.database_url, marks, None, log_check.Held(), (1, None), 2, True)
+        marks = signed_marks.read_marks(settings, is_certain)
+        reports = of_folder(settings.database_url, marks, None, log_check.TrustedInputs(), (1, None), 2, True)
     except CommandFailed as error:
-        yield Finding("record", False, str(error), RESTORE)
+        yield CheckResult("record", False, str(error), RESTORE)
         return
     for report in reports:
-        yield _told(report)
+        yield _finding_of(report)
 
 
-def _told(report: Report) -> Finding:
+def _finding_of(report: VerifyReport) -> CheckResult:
     name = f"record of {report.tenant_id}"
     if report.first_break is not None:
-        return Finding(name, False, f"BROKEN: {report.first_break['sentence']}", LOOK)
+        return CheckResult(name, False, f"BROKEN: {report.first_break['sentence']}", LOOK)
     left = [check for check, held in report.checks.items() if held is None]
-    told = f"{report.events_verified:,} events verified"
-    return Finding(name, True, told + (f"; {NOT_CHECKED}: {', '.join(left)}" if left else ""))
+    text = f"{report.events_verified:,} events verified"
+    return CheckResult(name, True, text + (f"; {NOT_CHECKED}: {', '.join(left)}" if left else ""))
 
 
-def _sqlite_pages(url: str) -> Finding:
-    found = malformed(url)
-    return Finding("database pages", found is None, f"quick_check: {found or 'ok'}", RESTORE)
+def _sqlite_pages(url: str) -> CheckResult:
+    found = malformed_page(url)
+    return CheckResult("database pages", found is None, f"quick_check: {found or 'ok'}", RESTORE)
 
 
-def _postgres_pages(url: str) -> Finding:
-    """As far as the server looks by itself: checksums of every page that it reads."""
+def _postgres_pages(url: str) -> CheckResult:
+    """What the server checks by itself: checksums of every page that it reads."""
     try:
         checksums, failures = asyncio.run(_checksums(url))
     except (ModuleNotFoundError, StartupError) as error:
-        return Finding("database pages", True, f"{NOT_CHECKED}: {error}")
+        return CheckResult("database pages", True, f"{NOT_CHECKED}: {error}")
     if checksums != "on":
-        return Finding("database pages", True, f"{NOT_CHECKED}: data_checksums is {checksums}")
-    told = f"checksums on, {failures:,} failures since the statistics were reset"
-    return Finding("database pages", not failures, told, "restore it from a good backup")
+        return CheckResult("database pages", True, f"{NOT_CHECKED}: data_checksums is {checksums}")
+    text = f"checksums on, {failures:,} failures since the statistics were reset"
+    return CheckResult("database pages", not failures, text, "restore it from a good backup")
 
 
 async def _checksums(url: str) -> tuple[str, int]:
@@ -80,11 +80,11 @@ async def _checksums(url: str) -> tuple[str, int]:
     try:
         connection = await postgres.connect(url, postgres.SESSION)
     except postgres.DRIVER_ERRORS as error:
-        raise StartupError(f"PostgreSQL cannot be asked: {type(error).__name__}") from error
+        raise StartupError(f"PostgreSQL cannot be queried:  {type(error).__name__}") from error
     try:
         row = await connection.fetchrow(CHECKSUMS)
         return str(row[0]), int(row[1] or 0)
     except postgres.DRIVER_ERRORS as error:
-        raise StartupError(f"PostgreSQL cannot be asked: {type(error).__name__}") from error
+        raise StartupError(f"PostgreSQL cannot be queried:  {type(error).__name__}") from error
     finally:
         connection.terminate()

@@ -1,4 +1,4 @@
-"""`observatory exporters`: where the audit events go by OTLP, how far each is behind, and how to steer it."""
+"""`observatory exporters`: manage OTLP exporters of audit events, and see their lag."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from observatory.cli.gateway_client import ANY, Api, Gateway
-from observatory.cli.prompts import Json, Yes, confirm, hand, one_of, path_of, tell, when
-from observatory.cli.terminal import CommandFailed, Misused, say, show_json, show_table
+from observatory.cli.gateway_client import ANY, GatewayApi, GatewayOptions
+from observatory.cli.prompts import Json, Yes, api_session, confirm, one_of, path_of, print_result, when
+from observatory.cli.terminal import CommandFailed, InvalidArguments, say, show_json, show_table
 
 EXPORTERS = "`observatory exporters list`"
 exporters = App(
     name="exporters",
     help="OTLP backends: list, show, add, change, pause, resume, rewind, test, remove.",
 )
-Which = Annotated[str, Parameter(help="An exporter's name, or its id or the beginning of it.")]
+Which = Annotated[str, Parameter(help="An exporter's name, or its id or a prefix of it.")]
 Way = Literal["http", "grpc"]
 Header = Annotated[
     list[str] | None,
@@ -30,7 +30,7 @@ Header = Annotated[
 ]
 Types = Annotated[
     list[str] | None,
-    Parameter(name="--event", negative=(), help="Only events of this type; may be repeated."),
+    Parameter(name="--event", negative=(), help="Only events of this type; repeatable."),
 ]
 Severity = Annotated[int | None, Parameter(help="Only events of at least this severity (1 to 24).")]
 Agents = Annotated[
@@ -39,20 +39,20 @@ Agents = Annotated[
 
 
 @exporters.command(name="list")
-def list_exporters(*, json: Json = False, gateway: Gateway = ANY) -> None:
-    """All of them, and how far each is behind."""
-    with hand(gateway, json, "operator") as door:
-        rows = list(door.items("/v1/exporters"))
+def list_exporters(*, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """List exporters and their lag."""
+    with api_session(gateway, json, "operator") as api:
+        rows = list(api.items("/v1/exporters"))
     if json:
         show_json(rows)
         return
-    shown = [
+    rows_shown = [
         (row["name"], row["protocol"], row["url"], row["status"], row["lag_events"], _age(row["lag_s"]),
          row["sent"], row["refused"], row["problem"])
         for row in rows
     ]  # fmt: skip
-    columns = ("NAME", "WAY", "URL", "STATUS", "BEHIND", "AGE", "SENT", "REFUSED", "PROBLEM")
-    show_table(columns, shown, "no event leaves this house")
+    columns = ("NAME", "PROTOCOL", "URL", "STATUS", "LAG", "AGE", "SENT", "REFUSED", "PROBLEM")
+    show_table(columns, rows_shown, "No exporters")
 
 
 def _age(seconds: float | None) -> str:
@@ -60,10 +60,10 @@ def _age(seconds: float | None) -> str:
 
 
 @exporters.command(name="show")
-def show(which: Which, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """One of them, whole; of its headers the names."""
-    with hand(gateway, json, "operator") as door:
-        row = _one(door, which)
+def show(which: Which, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Show one exporter; of its headers only the names."""
+    with api_session(gateway, json, "operator") as api:
+        row = _one(api, which)
     if json:
         show_json(row)
         return
@@ -74,8 +74,10 @@ def show(which: Which, *, json: Json = False, gateway: Gateway = ANY) -> None:
 
 @exporters.command(name="add")
 def add(
-    name: Annotated[str, Parameter(help="What it is called here.")],
-    url: Annotated[str, Parameter(help="https://HOST[:PORT][/PATH]; over http without a path: /v1/logs.")],
+    name: Annotated[str, Parameter(help="A unique name.")],
+    url: Annotated[
+        str, Parameter(help="https://HOST[:PORT][/PATH]; with http, the default path is /v1/logs.")
+    ],
     /,
     *,
     way: Annotated[Way, Parameter(help="http (OTLP/HTTP with protobuf) or grpc.")] = "http",
@@ -85,9 +87,9 @@ def add(
     severity: Severity = None,
     agent: Agents = None,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Send this tenant's events there, from now on or from the beginning. Payloads never leave."""
+    """Send this tenant's audit events there, from now on or from the start. Payloads are never sent."""
     body = {
         "name": name,
         "url": url,
@@ -96,9 +98,9 @@ def add(
         "filters": _filters(event, severity, agent),
         "from": _first(start),
     }
-    with hand(gateway, json, "admin") as door:
-        answer = door.ask("POST", "/v1/exporters", body)
-    tell(answer, json, f"{answer['exporter_id']}: {answer['lag_events']:,} events to send")
+    with api_session(gateway, json, "admin") as api:
+        answer = api.ask("POST", "/v1/exporters", body)
+    print_result(answer, json, f"{answer['exporter_id']}: {answer['lag_events']:,} events to send")
 
 
 @exporters.command(name="change")
@@ -106,97 +108,97 @@ def change(
     which: Which,
     *,
     name: str | None = None,
-    url: Annotated[str | None, Parameter(name="--to", help="Where it sends from now on.")] = None,
+    url: Annotated[str | None, Parameter(name="--to", help="The new URL.")] = None,
     way: Way | None = None,
     header: Header = None,
     event: Types = None,
     severity: Severity = None,
     agent: Agents = None,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """What is not given stays; headers and filters, once given, are all there are."""
+    """Change an exporter. What is not given stays; headers and filters replace all previous ones."""
     body: dict[str, Any] = {"name": name, "url": url, "protocol": way}
     body["headers"] = None if header is None else _headers(header)
     if (event, severity, agent) != (None, None, None):
         body["filters"] = _filters(event, severity, agent)
-    with hand(gateway, json, "admin") as door:
-        answer = door.ask("PATCH", path_of("exporters", _one(door, which)["exporter_id"]), body)
-    tell(answer, json, f"{answer['name']}: changed")
+    with api_session(gateway, json, "admin") as api:
+        answer = api.ask("PATCH", path_of("exporters", _one(api, which)["exporter_id"]), body)
+    print_result(answer, json, f"{answer['name']}: changed")
 
 
 @exporters.command(name="pause")
-def pause(which: Which, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Send nothing for now; nothing is lost by it."""
+def pause(which: Which, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Stop sending for now; nothing is lost."""
     answer = _do(which, "pause", json, gateway)
-    tell(answer, json, f"{answer['name']}: paused at {answer['cursor']:,}")
+    print_result(answer, json, f"{answer['name']}: paused at {answer['cursor']:,}")
 
 
 @exporters.command(name="resume")
-def resume(which: Which, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Go on from where it was."""
+def resume(which: Which, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Continue where it stopped."""
     answer = _do(which, "resume", json, gateway)
-    tell(answer, json, f"{answer['name']}: {answer['lag_events']:,} events to send")
+    print_result(answer, json, f"{answer['name']}: {answer['lag_events']:,} events to send")
 
 
 @exporters.command(name="rewind")
 def rewind(
     which: Which,
-    to: Annotated[int, Parameter(help="The number of the next event that is sent.")],
+    to: Annotated[int, Parameter(help="The number of the next event to send.")],
     *,
     yes: Yes = False,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Send again from an event on, or go on past what a backend will never take."""
-    with hand(gateway, json, "admin") as door:
-        row = _one(door, which)
+    """Send again from an event on, or skip events that a backend will never accept."""
+    with api_session(gateway, json, "admin") as api:
+        row = _one(api, which)
         if to > row["cursor"] + 1:
-            confirm(f"Never send events {row['cursor'] + 1:,} to {to - 1:,} to {row['name']}?", yes)
+            confirm(f"Skip events {row['cursor'] + 1:,} to {to - 1:,} for {row['name']}?", yes)
         else:
-            confirm(f"Send events {to:,} to {row['cursor']:,} to {row['name']} once more?", yes)
-        answer = door.ask("POST", f"{path_of('exporters', row['exporter_id'])}/rewind", {"to": to})
-    tell(answer, json, f"{answer['name']}: goes on with event {to:,}")
+            confirm(f"Send events {to:,} to {row['cursor']:,} to {row['name']} again?", yes)
+        answer = api.ask("POST", f"{path_of('exporters', row['exporter_id'])}/rewind", {"to": to})
+    print_result(answer, json, f"{answer['name']}: continues with event {to:,}")
 
 
 @exporters.command(name="test")
-def try_out(which: Which, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Send one record that is no event, and tell how it was answered."""
+def try_out(which: Which, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Send one test record that is no audit event, and show the result."""
     answer = _do(which, "test", json, gateway)
     if json:
         show_json(answer)
     elif answer["outcome"] != "taken":
-        raise CommandFailed(f"not taken: {answer['detail']}")
+        raise CommandFailed(f"not accepted: {answer['detail']}")
     else:
         say(answer["detail"])
 
 
 @exporters.command(name="remove")
-def remove(which: Which, *, yes: Yes = False, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Send nothing there any more; its headers are forgotten."""
-    with hand(gateway, json, "admin") as door:
-        row = _one(door, which)
-        confirm(f"Send nothing to {row['name']} ({row['url']}) any more?", yes)
-        answer = door.ask("DELETE", path_of("exporters", row["exporter_id"]))
-    tell(answer, json, f"{row['name']}: removed")
+def remove(which: Which, *, yes: Yes = False, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Remove an exporter; its headers are deleted."""
+    with api_session(gateway, json, "admin") as api:
+        row = _one(api, which)
+        confirm(f"Remove {row['name']} ({row['url']})?", yes)
+        answer = api.ask("DELETE", path_of("exporters", row["exporter_id"]))
+    print_result(answer, json, f"{row['name']}: removed")
 
 
-def _do(which: str, verb: str, json: bool, gateway: Gateway) -> dict[str, Any]:
-    with hand(gateway, json, "admin") as door:
-        path = path_of("exporters", _one(door, which)["exporter_id"])
-        answer: dict[str, Any] = door.ask("POST", f"{path}/{verb}")
+def _do(which: str, verb: str, json: bool, gateway: GatewayOptions) -> dict[str, Any]:
+    with api_session(gateway, json, "admin") as api:
+        path = path_of("exporters", _one(api, which)["exporter_id"])
+        answer: dict[str, Any] = api.ask("POST", f"{path}/{verb}")
     return answer
 
 
-def _one(door: Api, which: str) -> dict[str, Any]:
-    return one_of(list(door.items("/v1/exporters")), which, ("name", "exporter_id"), EXPORTERS)
+def _one(api: GatewayApi, which: str) -> dict[str, Any]:
+    return one_of(list(api.items("/v1/exporters")), which, ("name", "exporter_id"), EXPORTERS)
 
 
 def _first(text: str) -> str | int:
     if text in ("now", "start"):
         return text
     if not text.isdecimal() or int(text) < 1:
-        raise Misused("--from is now, start, or the number of an event")
+        raise InvalidArguments("--from must be now, start, or the number of an event")
     return int(text)
 
 
@@ -207,20 +209,22 @@ def _filters(
 
 
 def _headers(given: Sequence[str] | None) -> dict[str, str]:
-    """Words of a command line are seen by everybody on the machine: secrets come another way."""
+    """Command-line arguments are visible to every user of the machine, so secrets are read from elsewhere."""
     found: dict[str, str] = {}
     for text in given or ():
         name, _, source = text.partition("=")
         kind, _, place = source.partition(":")
         if kind == "env" and place:
             if place not in os.environ:
-                raise Misused(f"the environment has no {place} for the header {name}")
+                raise InvalidArguments(f"environment variable {place} for the header {name} is not set")
             found[name.lower()] = os.environ[place]
         elif kind == "file" and place:
             try:
                 found[name.lower()] = Path(place).read_text().strip()
             except (OSError, UnicodeDecodeError):
-                raise Misused(f"the header {name} cannot be read from {place}") from None
+                raise InvalidArguments(f"the header {name} cannot be read from {place}") from None
         else:
-            raise Misused("a header is NAME=env:VARIABLE or NAME=file:PATH; no secret on the command line")
+            raise InvalidArguments(
+                "a header is NAME=env:VARIABLE or NAME=file:PATH; never a secret on the command line"
+            )
     return found

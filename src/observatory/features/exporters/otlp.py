@@ -1,14 +1,13 @@
-"""Audit events in OTLP's wire form, by the seed's mapping: what leaves for Grafana, Datadog or Splunk.
+"""Encodes audit events as OTLP LogRecords, by the seed's mapping: for Grafana, Datadog or Splunk.
 
-Law: nothing of an event is lost. Timestamp, ObservedTimestamp, TraceId, SpanId, TraceFlags, SeverityNumber,
-SeverityText, Body, Resource and Attributes are its members of those names; what a LogRecord has no field for
-(`audit_event_id`, `parent_span_id`, `hash_chain`) travels as `av.*` attributes. A null within the body is an
-AnyValue without a value; an attribute that is null is left out, as attributes have none. An event holds no
-payload, so none leaves.
+Nothing of an event is lost. Timestamp, ObservedTimestamp, TraceId, SpanId, TraceFlags, SeverityNumber,
+SeverityText, Body, Resource and Attributes are its members of those names; members without a LogRecord field
+(`audit_event_id`, `parent_span_id`, `hash_chain`) become `av.*` attributes. A null within the body is an
+AnyValue without a value; a null attribute is omitted. Events contain no payload, so none is sent.
 
-The bytes are written here and not by the official package, which takes more than twice as long
-(`bench/export.py` measures both); its messages decode them in the tests and must give the event back. Field
-numbers are those of opentelemetry-proto v1; each tag stands beside the field it begins.
+The bytes are encoded here and not by the official package, which takes more than twice as long
+(`bench/export.py` measures both); the tests decode them with its messages and must get the event back. Field
+numbers are those of opentelemetry-proto v1; each tag is noted next to its field.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from observatory.protocol.clock import to_ns
+from observatory.protocol.protobuf import varint
 
 SCOPE: Final = "observatory.audit"
 _times: Final = struct.Struct("<BQBQ").pack
@@ -28,14 +28,14 @@ _flags: Final = struct.Struct("<BI").pack
 _double: Final = struct.Struct("<Bd").pack
 
 
-class Chain(msgspec.Struct, frozen=True, gc=False):
+class HashChainMembers(msgspec.Struct, frozen=True, gc=False):
     event_hash: str
     previous_hash: str
     sequence_number: int
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
-    """An audit event as it is stored, its resource left as bytes: it is the same for many."""
+class StoredAuditEvent(msgspec.Struct, frozen=True, gc=False):
+    """A stored audit event; its resource stays encoded, because many events share it."""
 
     audit_event_id: str
     timestamp: str
@@ -49,18 +49,18 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     body: dict[str, Any]
     resource: msgspec.Raw
     attributes: dict[str, Any]
-    hash_chain: Chain
+    hash_chain: HashChainMembers
 
     @property
     def event_type(self) -> str:
         return str(self.body["event_type"])
 
 
-read: Final = msgspec.json.Decoder(Event).decode
+read: Final = msgspec.json.Decoder(StoredAuditEvent).decode
 
 
-class Coded(NamedTuple):
-    """One event ready to leave: its resource as stored, and its LogRecord in a ScopeLogs."""
+class EncodedRecord(NamedTuple):
+    """An encoded event: its resource as stored, and its LogRecord in a ScopeLogs."""
 
     seq: int
     event_type: str
@@ -68,13 +68,13 @@ class Coded(NamedTuple):
     record: bytes
 
 
-def coded(event: Event) -> Coded:
-    return Coded(
+def encode_event(event: StoredAuditEvent) -> EncodedRecord:
+    return EncodedRecord(
         event.hash_chain.sequence_number, event.event_type, bytes(event.resource), _field(0x12, record(event))
     )
 
 
-def record(event: Event) -> bytes:
+def record(event: StoredAuditEvent) -> bytes:
     """A LogRecord."""
     chain = event.hash_chain
     more = {
@@ -100,9 +100,9 @@ def record(event: Event) -> bytes:
     return b"".join(parts)
 
 
-def trial(resource: Mapping[str, Any], now_ns: int) -> bytes:
-    """A request with one record that is nobody's event: to see whether a backend takes what is sent."""
-    body = {"event_type": "export_test", "summary": "a test of this exporter; no event of the record"}
+def test_request(resource: Mapping[str, Any], now_ns: int) -> bytes:
+    """A request with one test record that is no audit event, to check whether a backend accepts data."""
+    body = {"event_type": "export_test", "summary": "exporter test record; not an audit event"}
     found = b"".join(
         (
             _times(0x09, now_ns, 0x59, now_ns),
@@ -112,11 +112,13 @@ def trial(resource: Mapping[str, Any], now_ns: int) -> bytes:
             _pair(0x32, "av.export.test", True),
         )
     )
-    return request([Coded(0, "export_test", msgspec.json.encode(resource), _field(0x12, found))])
+    return export_request(
+        [EncodedRecord(0, "export_test", msgspec.json.encode(resource), _field(0x12, found))]
+    )
 
 
-def request(records: Iterable[Coded]) -> bytes:
-    """An ExportLogsServiceRequest of these, grouped by resource; within one they keep their order."""
+def export_request(records: Iterable[EncodedRecord]) -> bytes:
+    """An ExportLogsServiceRequest of these records, grouped by resource and in order within it."""
     groups: dict[bytes, list[bytes]] = {}
     for one in records:
         groups.setdefault(one.resource, [_NAMED]).append(one.record)
@@ -135,7 +137,7 @@ def _resource(block: bytes) -> bytes:
 
 def _pair(tag: int, key: str, value: Any) -> bytes:
     """A KeyValue as a field of that tag."""
-    if isinstance(value, str):  # nearly every one: short enough for lengths of one byte, and written at once
+    if isinstance(value, str):  # nearly all: one-byte lengths, written in one step
         head, text = _key(key), value.encode()
         size = len(text)
         if (whole := len(head) + size + 4) < 0x80:
@@ -149,7 +151,7 @@ def _key(key: str) -> bytes:
 
 
 def _value(value: Any) -> bytes:
-    """What an AnyValue holds."""
+    """The content of an AnyValue."""
     if isinstance(value, str):
         return _field(0x0A, value.encode())  # string_value = 1
     if isinstance(value, bool):
@@ -163,15 +165,6 @@ def _value(value: Any) -> bytes:
     if isinstance(value, list | tuple):  # array_value = 5, its values = 1
         return _field(0x2A, b"".join(_field(0x0A, _value(item)) for item in value))
     return b""
-
-
-def varint(number: int) -> bytes:
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    found.append(number)
-    return bytes(found)
 
 
 def _field(tag: int, inner: bytes) -> bytes:

@@ -1,8 +1,8 @@
-"""What an OTLP backend answers, read: how much it did not take, why, and when to come again.
+"""Decodes an OTLP backend's response: how many records it rejected, why, and when to retry.
 
-Three small messages, of which a few members count: ExportLogsServiceResponse and its partial success, and
-google.rpc.Status with a RetryInfo among its details. Whatever is not well-formed says nothing: a backend's
-answer can hold up an exporter or be of no use to it, but never break it.
+Only a few members of three small messages matter: ExportLogsServiceResponse with its partial success, and
+google.rpc.Status with a RetryInfo in its details. Malformed data is ignored: a bad response can delay an
+exporter but never break it.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ RETRY_INFO: Final = b"type.googleapis.com/google.rpc.RetryInfo"
 LONGEST: Final = 200
 
 
-class Partial(NamedTuple):
-    """So many were not taken; with a message and none it is a warning."""
+class PartialSuccess(NamedTuple):
+    """How many records were rejected; a message with zero rejected is a warning."""
 
     rejected: int = 0
     message: str = ""
 
 
-class Status(NamedTuple):
+class RpcStatus(NamedTuple):
     message: str = ""
     retry_s: float | None = None  # None: no RetryInfo
 
 
-def partial(raw: bytes) -> Partial:
-    """Of an ExportLogsServiceResponse: partial_success = 1."""
+def partial(raw: bytes) -> PartialSuccess:
+    """From an ExportLogsServiceResponse: partial_success = 1."""
     rejected, message = 0, ""
     for block in _blocks(raw, 1):
         for number, value in _fields(block):
@@ -35,11 +35,11 @@ def partial(raw: bytes) -> Partial:
                 rejected = value
             elif number == 2 and isinstance(value, bytes):  # error_message
                 message = plain(value)
-    return Partial(rejected, message)
+    return PartialSuccess(rejected, message)
 
 
-def status(raw: bytes) -> Status:
-    """Of a google.rpc.Status: message = 2, details = 3, each an Any (type_url = 1, value = 2)."""
+def status(raw: bytes) -> RpcStatus:
+    """From a google.rpc.Status: message = 2, details = 3, each an Any (type_url = 1, value = 2)."""
     message, retry_s = "", None
     for block in _blocks(raw, 2):
         message = plain(block)
@@ -47,28 +47,28 @@ def status(raw: bytes) -> Status:
         if RETRY_INFO in _blocks(detail, 1):
             for info in _blocks(detail, 2):
                 retry_s = sum(map(_seconds, _blocks(info, 1)))  # retry_delay = 1
-    return Status(message, retry_s)
+    return RpcStatus(message, retry_s)
 
 
 def plain(text: bytes) -> str:
-    """What others wrote, as one short line for people."""
+    """Text from a backend, as one short line for people."""
     found = text[: 4 * LONGEST].decode(errors="replace")
     return " ".join("".join(char if char.isprintable() else " " for char in found).split())[:LONGEST]
 
 
 def _seconds(duration: bytes) -> float:
-    """Of a Duration: seconds = 1, nanos = 2; one that lies before now is none."""
+    """From a Duration: seconds = 1, nanos = 2; a negative one counts as zero."""
     found = {number: value for number, value in _fields(duration) if isinstance(value, int)}
     whole, nanos = found.get(1, 0), found.get(2, 0)
     return whole + nanos / 1e9 if whole < 1 << 40 and nanos < 1_000_000_000 else 0.0
 
 
-def _blocks(raw: bytes, wanted: int) -> list[bytes]:
-    return [value for number, value in _fields(raw) if number == wanted and isinstance(value, bytes)]
+def _blocks(raw: bytes, field_number: int) -> list[bytes]:
+    return [value for number, value in _fields(raw) if number == field_number and isinstance(value, bytes)]
 
 
 def _fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field by field, as far as it is well-formed; varints as they stand."""
+    """Field by field, as far as it is well-formed; varints undecoded."""
     at = 0
     while at < len(raw):
         tag, at = _varint(raw, at)
@@ -90,7 +90,7 @@ def _fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    """The number and where it ended; past the end when it does not."""
+    """The number and the position after it; past the end when it is incomplete."""
     number = 0
     for shift in range(0, 70, 7):
         if at >= len(raw):

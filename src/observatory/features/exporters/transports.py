@@ -1,9 +1,9 @@
-"""The two ways to an OTLP backend, HTTP and gRPC: bytes go, and what is to be thought of the answer comes.
+"""The two transports to an OTLP backend, HTTP and gRPC: send bytes, and classify the response.
 
-Law: an answer is one of three. `taken`: it has them, perhaps without some. `later`: nothing is wrong with
-what was sent; the backend is away, busy, or does not let us in. `refused`: it may be what was sent. Only
-what can be the fault of a record is a refusal: a wrong key or a wrong path must never cost an event. Both
-ways go to addresses that `Outward` has looked at. No sentence repeats a header's value.
+A response is one of three. `taken`: accepted, possibly without some records. `later`: the data is fine; the
+backend is down, busy, or denies access. `refused`: the data may be at fault. Only what a record can cause
+counts as a refusal: a wrong key or a wrong path must never cost an event. Both transports only use addresses
+that `Outward` has checked. No message repeats a header's value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from observatory.features.exporters import otlp_answers
-from observatory.runtime.outbound_http import CONNECT_S, Outward, Place, Unreachable
+from observatory.runtime.outbound_http import CONNECT_S, ConnectAddress, OutboundError, OutboundHttp
 from observatory.settings import VERSION
 
 if TYPE_CHECKING:
@@ -29,22 +29,22 @@ AGENT: Final = f"observatory/{VERSION}"
 METHOD: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 WAIT_S: Final = 15.0
 LONGEST_WAIT_S: Final = 3_600.0
-MOST_BYTES: Final = 1 << 16
-# What may be the fault of what was sent; all other codes are about the door, the caller or the weather.
+MAX_BYTES: Final = 1 << 16  # of a response
+# Codes that the data may have caused; all others concern the endpoint, the caller or the network.
 REFUSALS: Final = frozenset({400, 413, 422, 500})
 RPC_REFUSALS: Final = frozenset({"INVALID_ARGUMENT", "INTERNAL", "UNKNOWN", "ALREADY_EXISTS"})
-# Said as well by a backend whose own store is away, or that is full, while it takes empty requests.
+# Also returned by a backend whose storage is down or full, while it accepts empty requests.
 VAGUE: Final = frozenset({500, "INTERNAL", "UNKNOWN", "RESOURCE_EXHAUSTED"})
-MEANT: Final = {
-    401: ": it does not know the headers of this exporter",
-    403: ": it does not let this exporter in",
-    404: ": nothing takes logs under this URL",
-    405: ": nothing takes logs under this URL",
-    413: ": that was too large",
-    415: ": it does not take OTLP as protobuf",
-    429: ": that was too much for it",
+HINTS: Final = {
+    401: ": check the headers of this exporter",
+    403: ": access denied for this exporter",
+    404: ": this URL accepts no logs",
+    405: ": this URL accepts no logs",
+    413: ": the request is too large",
+    415: ": OTLP as protobuf is not supported",
+    429: ": rate limited",
 }
-# Where systems keep them in one file: gRPC reads no folder of hashed names, as OpenSSL would.
+# Certificate bundles as one file: unlike OpenSSL, gRPC reads no directory of hashed names.
 BUNDLES: Final = [
     Path("/etc/ssl/certs/ca-certificates.crt"),
     Path("/etc/pki/tls/certs/ca-bundle.crt"),
@@ -53,52 +53,56 @@ BUNDLES: Final = [
 Kind = Literal["taken", "later", "refused"]
 
 
-class Answer(NamedTuple):
+class ExportResult(NamedTuple):
     kind: Kind
     detail: str = ""
-    rejected: int = 0  # of what was taken, so many were not
-    after_s: float | None = None  # when to come again, if it said so
-    is_vague: bool = False  # a refusal that may as well be the backend's own trouble
+    rejected: int = 0  # number of records the backend did not accept
+    after_s: float | None = None  # when to retry, if the backend says so
+    is_vague: bool = False  # a refusal that may also be a problem of the backend
 
 
-class Way(Protocol):
-    async def send(self, body: bytes) -> Answer: ...
+class ExportTransport(Protocol):
+    async def send(self, body: bytes) -> ExportResult: ...
     async def close(self) -> None: ...
 
 
-def way(outward: Outward, wire: str, url: str, headers: Mapping[str, str]) -> Way:
-    return GrpcWay(outward, url, headers) if wire == "grpc" else HttpWay(outward, url, headers)
+def open_transport(outward: OutboundHttp, wire: str, url: str, headers: Mapping[str, str]) -> ExportTransport:
+    return (
+        GrpcExportTransport(outward, url, headers)
+        if wire == "grpc"
+        else HttpExportTransport(outward, url, headers)
+    )
 
 
 def address_of(wire: str, url: str) -> str:
-    """Where logs are taken: over HTTP a URL without a path means the one OTLP has for them."""
+    """The URL for logs: over HTTP, a URL without a path gets OTLP's default path."""
     bare = urlsplit(url).path in ("", "/")
     return f"{url.rstrip('/')}/v1/logs" if wire == "http" and bare else url
 
 
-def problem_of(outward: Outward, wire: str, url: str) -> str | None:
-    """Why nothing can be sent there, or None."""
+def problem_of(outward: OutboundHttp, wire: str, url: str) -> str | None:
+    """Why this URL is invalid, or None."""
     problem = outward.check(url, WHO)
     if problem is None and wire == "grpc" and urlsplit(url).path not in ("", "/"):
-        return "over gRPC a backend's URL is https://, a host and a port, without a path"
+        return "a gRPC URL must be https://, a host and a port, without a path"
     return problem
 
 
 def _hidden(text: str, headers: Mapping[str, str]) -> str:
-    """What a backend says may repeat what it was told."""
+    """Removes header values: a backend's response may repeat them."""
     for secret in headers.values():
         for part in {secret, secret.rpartition(" ")[2]}:
             text = text.replace(part, "…") if len(part) > 3 else text
     return text
 
 
-def _taken(body: bytes, headers: Mapping[str, str]) -> Answer:
+def _taken(body: bytes, headers: Mapping[str, str]) -> ExportResult:
     found = otlp_answers.partial(body)
-    return Answer("taken", _hidden(found.message, headers), found.rejected)
+    return ExportResult("taken", _hidden(found.message, headers), found.rejected)
 
 
-class HttpWay:
-    def __init__(self, outward: Outward, url: str, headers: Mapping[str, str]) -> None:
+class HttpExportTransport:
+    def __init__(self, outward: OutboundHttp, url: str, headers: Mapping[str, str]) -> None:
         self._outward, self._url, self._secret = outward, address_of("http", url), headers
         self._headers = {
             **headers,
@@ -107,53 +111,55 @@ class HttpWay:
             "user-agent": AGENT,
         }
 
-    async def send(self, body: bytes) -> Answer:
+    async def send(self, body: bytes) -> ExportResult:
         packed = await asyncio.to_thread(gzip.compress, body, 1)
         try:
-            heard = await self._outward.send(
-                self._url, packed, self._headers, who=WHO, timeout_s=WAIT_S, most_bytes=MOST_BYTES
+            response = await self._outward.send(
+                self._url, packed, self._headers, who=WHO, timeout_s=WAIT_S, most_bytes=MAX_BYTES
             )
-        except Unreachable as error:
-            return Answer("later", str(error))
-        if 200 <= heard.code < 300:
-            if heard.kind == "text/html":  # whatever it is, nobody has the events now
-                return Answer("later", "a page answers under this URL, and no OTLP backend")
-            return _taken(heard.body, self._secret)
-        told = f"the backend answered {heard.code}{MEANT.get(heard.code, '')}"
-        if heard.kind == "application/x-protobuf" and (said := otlp_answers.status(heard.body).message):
-            told = f"{told} ({_hidden(said, self._secret)})"
-        kind: Kind = "refused" if heard.code in REFUSALS else "later"
-        after_s = _after(heard.headers.get("retry-after"))
-        return Answer(kind, told, after_s=after_s, is_vague=heard.code in VAGUE)
+        except OutboundError as error:
+            return ExportResult("later", str(error))
+        if 200 <= response.code < 300:
+            if response.kind == "text/html":  # not an OTLP backend: the events were not accepted
+                return ExportResult("later", "this URL returns a web page; it is no OTLP backend")
+            return _taken(response.body, self._secret)
+        detail = f"the backend answered {response.code}{HINTS.get(response.code, '')}"
+        if response.kind == "application/x-protobuf" and (
+            message := otlp_answers.status(response.body).message
+        ):
+            detail = f"{detail} ({_hidden(message, self._secret)})"
+        kind: Kind = "refused" if response.code in REFUSALS else "later"
+        after_s = _after(response.headers.get("retry-after"))
+        return ExportResult(kind, detail, after_s=after_s, is_vague=response.code in VAGUE)
 
     async def close(self) -> None:
-        """Each exchange has a connection of its own."""
+        """Each request has its own connection."""
 
 
 def _after(text: str | None) -> float | None:
-    """`Retry-After`: seconds. A date is left aside: their clock is not ours."""
+    """`Retry-After` in seconds. A date is ignored: the clocks may differ."""
     if text is None or not (text.isascii() and text.strip().isdigit()):
         return None
     return min(float(text.strip()[:9]), LONGEST_WAIT_S)
 
 
-class GrpcWay:
-    """A channel to one checked address; after it could not be used the name is looked up anew."""
+class GrpcExportTransport:
+    """A channel to one checked address; after a failure the name is resolved again."""
 
-    def __init__(self, outward: Outward, url: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, outward: OutboundHttp, url: str, headers: Mapping[str, str]) -> None:
         self._outward, self._url, self._headers = outward, url, headers
         self._channel: grpc.aio.Channel | None = None
         self._opening = asyncio.Lock()
 
-    async def send(self, body: bytes) -> Answer:
+    async def send(self, body: bytes) -> ExportResult:
         import grpc
 
         try:
             channel = await self._open()
-        except Unreachable as error:
-            return Answer("later", str(error))
+        except OutboundError as error:
+            return ExportResult("later", str(error))
         try:
-            heard: bytes = await channel.unary_unary(METHOD)(
+            response: bytes = await channel.unary_unary(METHOD)(
                 body,
                 timeout=WAIT_S,
                 metadata=tuple(self._headers.items()),
@@ -163,32 +169,32 @@ class GrpcWay:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            # It was closed for the sake of another request, and gRPC tells that as if we had been cancelled.
-            return Answer("later", "the backend cannot be reached")
+            # Another request closed the channel, which gRPC reports as a cancellation.
+            return ExportResult("later", "the backend cannot be reached")
         except grpc.aio.AioRpcError as error:
-            answer = self._told(error)
+            answer = self._classified(error)
             if answer.kind == "later":
                 await self.close()
             return answer
-        return _taken(heard, self._headers)
+        return _taken(response, self._headers)
 
-    def _told(self, error: grpc.aio.AioRpcError) -> Answer:
+    def _classified(self, error: grpc.aio.AioRpcError) -> ExportResult:
         name = error.code().name
-        found = otlp_answers.Status()
+        found = otlp_answers.RpcStatus()
         for key, value in error.trailing_metadata() or ():
             if key == "grpc-status-details-bin" and isinstance(value, bytes):
                 found = otlp_answers.status(value)
-        said = found.message or otlp_answers.plain((error.details() or "").encode())
-        told = f"the backend answered {name}"
+        message = found.message or otlp_answers.plain((error.details() or "").encode())
+        detail = f"the backend answered {name}"
         if name in ("UNAVAILABLE", "DEADLINE_EXCEEDED") and found.retry_s is None:
-            # Mostly said by our own side, with addresses in it.
-            return Answer("later", "the backend cannot be reached, or did not answer in time")
-        # Without a time to come again it is too large or too much for good; see OTLP's table of codes.
+            # Usually the local gRPC library's message, which contains addresses.
+            return ExportResult("later", "the backend cannot be reached, or timed out")
+        # Without a retry delay it is too large for good; see OTLP's table of codes.
         exhausted = name == "RESOURCE_EXHAUSTED" and found.retry_s is None
         kind: Kind = "refused" if name in RPC_REFUSALS or exhausted else "later"
         after_s = None if found.retry_s is None else min(found.retry_s, LONGEST_WAIT_S)
-        told = f"{told} ({_hidden(said, self._headers)})" if said else told
-        return Answer(kind, told, after_s=after_s, is_vague=name in VAGUE)
+        detail = f"{detail} ({_hidden(message, self._headers)})" if message else detail
+        return ExportResult(kind, detail, after_s=after_s, is_vague=name in VAGUE)
 
     async def _open(self) -> grpc.aio.Channel:
         async with self._opening:
@@ -197,12 +203,12 @@ class GrpcWay:
                     channel = _channel(place)
                     try:
                         await asyncio.wait_for(channel.channel_ready(), CONNECT_S)
-                    except TimeoutError:  # the next may listen
+                    except TimeoutError:  # try the next address
                         await channel.close()
                         continue
                     self._channel = channel
                     return channel
-                raise Unreachable("the backend cannot be reached")
+                raise OutboundError("the backend cannot be reached")
             return self._channel
 
     async def close(self) -> None:
@@ -211,20 +217,20 @@ class GrpcWay:
             await channel.close()
 
 
-def _channel(place: Place) -> grpc.aio.Channel:
-    """To the very address that was looked at, under the name that was asked for."""
+def _channel(place: ConnectAddress) -> grpc.aio.Channel:
+    """To the very address that was checked, under the requested host name."""
     import grpc
 
-    six = ":" in place.address
-    target = f"ipv6:[{place.address}]:{place.port}" if six else f"ipv4:{place.address}:{place.port}"
+    is_ipv6 = ":" in place.address
+    target = f"ipv6:[{place.address}]:{place.port}" if is_ipv6 else f"ipv4:{place.address}:{place.port}"
     named = f"[{place.host}]" if ":" in place.host else place.host
     options = [
         ("grpc.default_authority", f"{named}:{place.port}"),
         ("grpc.enable_http_proxy", 0),
-        ("grpc.enable_retries", 0),  # what is sent again is decided by who reads the record
+        ("grpc.enable_retries", 0),  # the worker decides about retries
         ("grpc.service_config_disable_resolution", 1),
-        ("grpc.use_local_subchannel_pool", 1),  # a channel that was closed leaves no connection behind
-        ("grpc.max_receive_message_length", MOST_BYTES),
+        ("grpc.use_local_subchannel_pool", 1),  # a closed channel leaves no connection open
+        ("grpc.max_receive_message_length", MAX_BYTES),
         ("grpc.primary_user_agent", AGENT),
     ]
     if not place.tls:
@@ -234,7 +240,7 @@ def _channel(place: Place) -> grpc.aio.Channel:
 
 
 def _authorities() -> bytes | None:
-    """Whom this machine trusts; without a file that says so, whom gRPC does."""
+    """The machine's trusted authorities; None for gRPC's own."""
     named = ssl.get_default_verify_paths().cafile
     for path in ([Path(named)] if named else []) + BUNDLES:
         with suppress(OSError):

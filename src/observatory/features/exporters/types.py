@@ -1,4 +1,4 @@
-"""What is said to the doors of exporters, and what they answer. A header's value is heard and never told."""
+"""Request and response types of the exporter routes. Header values are accepted but never returned."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from observatory.features.exporters.types_settings import Filters, Wire
+from observatory.features.exporters.types_settings import ExportProtocol, Filters
 from observatory.http.answers import MAX_SEQUENCE, Was
 from observatory.protocol.rules import Title
 
@@ -16,43 +16,44 @@ Status = Literal["caught_up", "behind", "failing", "paused"]
 
 
 class NewExporterBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`from` is the first event that is sent: `now`, `start`, or its number.
+    """`from` is the first event to send: `now`, `start`, or its number.
 
-    A URL over `http` without a path means `/v1/logs` there; over `grpc` it has none. `headers` go along with
-    every request, an API key for instance; they are never shown again.
+    A URL over `http` without a path means `/v1/logs` there; a `grpc` URL has none. `headers` are sent with
+    every request, an API key for instance; they are never returned.
     """
 
     name: Title
     url: Url
-    protocol: Wire = "http"
+    protocol: ExportProtocol = "http"
     headers: dict[str, str] = {}
     filters: Filters = msgspec.field(default_factory=Filters)
     from_: Literal["now", "start"] | Sequence = msgspec.field(name="from", default="now")
 
 
 class ExporterChangeBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is left out stays. `headers`, once given, are all there are; another host gets none of the old."""
+    """Omitted members stay. `headers` replace all previous ones; another host gets none of the previous
+    ones."""
 
     name: Title | None = None
     url: Url | None = None
-    protocol: Wire | None = None
+    protocol: ExportProtocol | None = None
     headers: dict[str, str] | None = None
     filters: Filters | None = None
     was: Was | None = None
 
 
 class RewindBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The number of the next event that is sent; one past the last means: only what comes from now on."""
+    """The number of the next event to send; one past the head means only new events."""
 
     to: Sequence
 
 
 class ExporterItem(msgspec.Struct, kw_only=True):
-    """`headers` are the names alone. `lag_s` is the age of the oldest event that is not settled yet."""
+    """`headers` are only the names. `lag_s` is the age of the oldest event not settled yet."""
 
     exporter_id: str
     name: str
-    protocol: Wire
+    protocol: ExportProtocol
     url: str
     headers: list[str]
     filters: Filters
@@ -79,7 +80,7 @@ class ExportersAnswer(msgspec.Struct, kw_only=True):
 
 
 class ExporterTested(msgspec.Struct, kw_only=True):
-    """`taken`: the backend has the test; `later`: it took nothing now; `refused`: it took offence at it."""
+    """`taken`: accepted; `later`: not accepted now, retry; `refused`: the test record was rejected."""
 
     exporter_id: str
     outcome: Literal["taken", "later", "refused"]

@@ -1,7 +1,7 @@
-"""What an exporter takes along, and what it may say at the door it sends to.
+"""An exporter's filters and headers, and their validation.
 
-Law: an empty list means all. A type of event that does not exist is refused: a misspelt filter would be a
-silent gap. A header's value is a secret: no sentence here repeats one.
+An empty filter matches everything. An unknown event type is refused: a misspelt filter would be a silent gap.
+A header's value is a secret: no message repeats one.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import msgspec
 from observatory.protocol.events import SEVERITY
 from observatory.protocol.identity import agent_entity_id
 
-Wire = Literal["http", "grpc"]
-MOST_HEADERS: Final = 16
+ExportProtocol = Literal["http", "grpc"]
+MAX_HEADERS: Final = 16
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _TEXT: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,4094}[\x21-\x7e])?")
-# What the way itself is made of; the rest is between the exporter's owner and the backend.
-_OURS: Final = frozenset(
+# Set by the transport itself; all other headers are up to the exporter's owner.
+_RESERVED: Final = frozenset(
     ("accept", "accept-encoding", "connection", "content-encoding", "content-length", "content-type",
      "expect", "host", "keep-alive", "proxy-authorization", "te", "trailer", "transfer-encoding",
      "upgrade", "user-agent")
@@ -30,7 +30,7 @@ Word = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 
 class Filterable(Protocol):
-    """What of an event a filter looks at."""
+    """The members of an event that filters test."""
 
     @property
     def event_type(self) -> str: ...
@@ -41,15 +41,15 @@ class Filterable(Protocol):
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All that is given must hold. `agents` are names or entity ids; sender or recipient is one of them."""
+    """All given filters must match. `agents` are names or entity ids; one must be the sender or recipient."""
 
     event_types: Annotated[list[Word], msgspec.Meta(max_length=200)] = []
     severity_min: Annotated[int, msgspec.Meta(ge=1, le=24)] = 1
     agents: Annotated[list[Word], msgspec.Meta(max_length=200)] = []
 
 
-class Sieve:
-    """Filters of one tenant, ready for very many events."""
+class EventFilterMatcher:
+    """Filters of one tenant, compiled for many events."""
 
     def __init__(self, filters: Filters, tenant_id: str) -> None:
         self._types, self._least = frozenset(filters.event_types), filters.severity_min
@@ -65,19 +65,19 @@ class Sieve:
 def problem_of_filters(filters: Filters) -> str | None:
     unknown = sorted(set(filters.event_types) - SEVERITY.keys())
     if unknown:
-        return "filters.event_types names a type of event there is not; docs/guides/events.md lists them all"
+        return "filters.event_types: unknown event type; docs/guides/events.md lists them all"
     return None
 
 
-def problem_of_headers(headers: Mapping[str, str], wire: Wire) -> str | None:
-    """Why these cannot be sent along, in a sentence without their values; None when they can."""
-    if len(headers) > MOST_HEADERS:
-        return f"headers: at most {MOST_HEADERS}"
+def problem_of_headers(headers: Mapping[str, str], wire: ExportProtocol) -> str | None:
+    """Why these headers are invalid, without their values; None when they are valid."""
+    if len(headers) > MAX_HEADERS:
+        return f"headers: at most {MAX_HEADERS}"
     for name, text in headers.items():
-        if not _NAME.fullmatch(name) or name in _OURS or name.startswith(("grpc-", "x-forwarded-")):
-            return "headers: a name is of small letters, digits, - _ and ., and none that the way itself uses"
+        if not _NAME.fullmatch(name) or name in _RESERVED or name.startswith(("grpc-", "x-forwarded-")):
+            return "headers: a name has lower-case letters, digits, - _ and ., and must not be reserved"
         if wire == "grpc" and name.endswith("-bin"):
-            return "headers: over gRPC a header whose name ends in -bin is not text"
+            return "headers: with gRPC a name must not end in -bin"
         if not _TEXT.fullmatch(text):
-            return "headers: a value is of 1 to 4096 printable ASCII characters without space at its ends"
+            return "headers: a value has 1 to 4096 printable ASCII characters without surrounding spaces"
     return None

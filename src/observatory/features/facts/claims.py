@@ -1,9 +1,9 @@
-"""When two texts make the same claim: normal form, key, content words, and what must agree (rules S243–S246).
+"""Decides when two texts make the same claim: normal form, key, content words (rules S243–S246).
 
-Law: precision before recall. Two claims are near only when their numbers, units, dates, negations, directions
-and qualifiers are the same, every name of one stands in the other, and what is left differs on one side only:
-a word that was *exchanged* for another makes another claim. Hashes are stable: the same text has the same key
-in every process. Pure.
+Precision before recall: two claims are near only when their numbers, units, dates, negations, directions and
+qualifiers are equal, every name of one occurs in the other, and the remaining difference is on one side only:
+a word *replaced* by another makes another claim. Hashes are stable: the same text has the same key in every
+process. Pure.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from observatory.features.facts.lexicon import (
 )
 
 KEPT_CHARS: Final = 4_096  # of a fact's text, in bytes of UTF-8
-LONGEST_NEAR: Final = 64  # content words; beyond, only the same text is the same claim
-LONGEST_FLAT: Final = 1_000  # characters; longer facts are not looked for inside other texts
+LONGEST_NEAR: Final = 64  # content words; longer texts must be equal
+LONGEST_FLAT: Final = 1_000  # characters; longer facts are not searched in other texts
 THRESHOLD: Final = 0.6
-SHORT: Final = 240  # characters of a text whose claim is remembered
-FEWEST: Final = 3  # content words both need to be near
+SHORT: Final = 240  # characters of a text whose claim is cached
+FEWEST: Final = 3  # content words that both need to be near
 
 _WORD: Final = re.compile(
     r"[^\W\d_][^\W_]*(?:['’][^\W_]+)*|(?:(?<![^\s=:($€£])[-−])?\d+(?:[.,:/\-]\d+)*[^\W_]*|%"
 )
-# The same for ASCII, where classes are a look into a table.
+# The same for ASCII, where character classes are table lookups.
 _PLAIN_WORD: Final = re.compile(
     r"[A-Za-z][A-Za-z0-9]*(?:'[A-Za-z0-9]+)*|(?:(?<![^\s=:($])-)?[0-9]+(?:[.,:/\-][0-9]+)*[A-Za-z0-9]*|%"
 )
@@ -47,19 +47,19 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 class Claim(NamedTuple):
-    """What of a text is compared."""
+    """The features of a text that are compared."""
 
     words: frozenset[str]  # content words, canonical
-    must: frozenset[str]  # of them: what has to agree
-    names: frozenset[str]  # of them: what the other one has to mention
-    order: tuple[str, ...]  # the content words as they come
+    must: frozenset[str]  # of them: those that must be equal
+    names: frozenset[str]  # of them: those the other claim must contain
+    order: tuple[str, ...]  # the content words in order
 
 
 EMPTY: Final = Claim(frozenset(), frozenset(), frozenset(), ())
 
 
 def normalise(text: str) -> str:
-    """One spelling of a text: case, compatibility forms, spaces and punctuation at its ends do not count."""
+    """One spelling of a text: ignores case, compatibility forms, spaces, and punctuation at its ends."""
     folded = _SPACE.sub(" ", text if text.isascii() else unicodedata.normalize("NFKC", text)).strip()
     folded = folded.casefold()
     start, end = 0, len(folded)
@@ -75,38 +75,38 @@ def normalise(text: str) -> str:
 
 
 def _is_edge(char: str) -> bool:
-    # A percent sign is part of what is said.
+    # A percent sign is part of the content.
     return not char.isalnum() and (char.isspace() or (unicodedata.category(char)[0] == "P" and char != "%"))
 
 
 def key_of(text: str) -> int:
-    """The 8-byte key of a text as it stands, signed as databases want it."""
+    """The 8-byte key of a text, as a signed integer for databases."""
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
 def cut(text: str) -> str:
-    """What is kept of a fact: at most 4 KB, at a character's boundary; U+0000 cannot be stored."""
-    kept = text.replace("\x00", "\ufffd")
-    if len(kept) * 4 <= KEPT_CHARS:
-        return kept
-    return kept.encode("utf-8", "replace")[:KEPT_CHARS].decode("utf-8", "ignore")
+    """The stored text of a fact: at most 4 KB, cut at a character; U+0000 cannot be stored."""
+    stored = text.replace("\x00", "\ufffd")
+    if len(stored) * 4 <= KEPT_CHARS:
+        return stored
+    return stored.encode("utf-8", "replace")[:KEPT_CHARS].decode("utf-8", "ignore")
 
 
 def words_of(text: str) -> list[str]:
-    """Words and numbers in lower case, without what stands between them."""
+    """Words and numbers in lower case, without separators."""
     if text.isascii():
         return _PLAIN_WORD.findall(text.lower())
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
 def flat(words: list[str]) -> str:
-    """Words with one space around each: what exact mentions are looked for in."""
+    """Words with one space around each, for exact searches."""
     return f" {' '.join(words)} "
 
 
 def is_findable(words: list[str], length: int) -> bool:
-    """Whether a fact says enough to be recognised inside another text."""
+    """Whether a fact is distinctive enough to be recognised inside another text."""
     return (length >= 20 or len(words) >= 4) and length <= LONGEST_FLAT and len(words) >= 2
 
 
@@ -148,7 +148,7 @@ _MONTH_OF: Final = (
 
 @lru_cache(maxsize=32_768)
 def canonical(word: str) -> tuple[str, ...]:
-    """The canonical words of one; a number begins with `#`, and none are left of a stop word."""
+    """The canonical words of a word; a number starts with `#`, a stop word yields none."""
     if word[0] in "-−":
         value, *unit = _number(word[1:])
         return ("#-" + value[1:], *unit)
@@ -185,8 +185,8 @@ def _number(word: str) -> tuple[str, ...]:
 
 
 def claim_of(text: str, words: list[str] | None = None) -> Claim:
-    """What a text claims. Empty when it is too long to be compared word by word."""
-    if len(text) <= SHORT:  # agents say the same sentences again and again
+    """The claim of a text. Empty when it is too long to be compared word by word."""
+    if len(text) <= SHORT:  # agents repeat the same sentences often
         return _claim_of_sentence(text)
     return _claim(text, words_of(text) if words is None else words)
 
@@ -207,7 +207,7 @@ def _claim(text: str, words: list[str]) -> Claim:
 
 
 def _names(text: str) -> frozenset[str]:
-    """Canonical words that are written with a capital: tickers, products, places, people."""
+    """Canonical words written with a capital: tickers, products, places, people."""
     names: set[str] = set()
     if text.islower():
         return frozenset()
@@ -218,7 +218,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 def near(left: Claim, right: Claim) -> float:
-    """How much of their content words two claims share, 0 when they do not make the same claim."""
+    """The share of content words two claims have in common; 0 when they do not make the same claim."""
     if left.must != right.must or not left.words or not right.words:
         return 0.0
     if not (left.names <= right.words and right.names <= left.words):
@@ -226,20 +226,20 @@ def near(left: Claim, right: Claim) -> float:
     shared = left.words & right.words
     if not _in_like_order(left, right, shared):
         return 0.0
-    mine, others = left.words - shared, right.words - shared
+    only_left, only_right = left.words - shared, right.words - shared
     paired = 0
-    if mine and others:
-        paired = _spelled_alike(set(mine), set(others))
-        if paired < min(len(mine), len(others)):
+    if only_left and only_right:
+        paired = _spelled_alike(set(only_left), set(only_right))
+        if paired < min(len(only_left), len(only_right)):
             return 0.0
-    score = (len(shared) + paired) / (len(shared) + len(mine) + len(others) - paired)
+    score = (len(shared) + paired) / (len(shared) + len(only_left) + len(only_right) - paired)
     return score if score >= THRESHOLD else 0.0
 
 
 def _in_like_order(left: Claim, right: Claim, shared: frozenset[str]) -> bool:
-    """Who does what to whom: names and figures keep their order; where nothing is a name, all words do.
+    """Whether names and figures keep their order (who does what to whom); without names, all words.
 
-    A year may stand anywhere.
+    A year may occur anywhere.
     """
     if left.order == right.order:
         return True
@@ -256,24 +256,24 @@ def _is_year(word: str) -> bool:
     return len(word) == 5 and word[1:3] in ("19", "20") and word[1:].isdigit()
 
 
-def _spelled_alike(mine: set[str], others: set[str]) -> int:
-    """How many words differ by their ending only."""
+def _spelled_alike(only_left: set[str], only_right: set[str]) -> int:
+    """How many words differ only by their ending."""
     count = 0
-    for word in sorted(mine):
-        for other in sorted(others):
+    for word in sorted(only_left):
+        for other in sorted(only_right):
             short, long = sorted((word, other), key=len)
             if len(short) >= 5 and long.startswith(short[:-1]) and len(long) - len(short) <= 3:
-                others.discard(other)
+                only_right.discard(other)
                 count += 1
                 break
     return count
 
 
 def denies(words: list[str], claim: list[str]) -> bool:
-    """Whether the words around a claim say that it is wrong: to refute a fact is not to use it."""
+    """Whether the words around a claim deny it: refuting a fact is not using it."""
     return not denials(words) <= set(claim)
 
 
 def denials(words: list[str]) -> set[str]:
-    """Words that say that something is wrong."""
+    """Words that deny something."""
     return {word for word in words if word in DENIAL or word.endswith(("n't", "n’t"))}

@@ -1,7 +1,7 @@
-"""What the fold of facts remembers: the last facts of sessions, agents and clusters, and who could hear whom.
+"""In-memory state of the facts fold: the last facts of sessions, agents and clusters, and each agent's reach.
 
-Law: everything here is what the derived store says as of some number, so it can be dropped and read again at
-any time. A scope keeps its last facts (`MOST`), found by text, by word and by who added them.
+Everything here is also in the derived store, so it can be dropped and read again at any time. A scope has its
+last facts (`MAX_FACTS`), found by text, by word and by who added them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
+from observatory.derived.seen import FoldMessage
 from observatory.features.facts.claims import (
     EMPTY,
     LONGEST_FLAT,
@@ -23,21 +24,21 @@ from observatory.features.facts.claims import (
     key_of,
     words_of,
 )
-from observatory.features.facts.types import Claimed, FactRow
-from observatory.runtime.seen import Seen
+from observatory.features.facts.types import ClaimedFact, FactRow
 
-MOST: Final = (512, 64, 512)  # of a session, an agent, a cluster; of agents there are most
-CANDIDATES: Final = 64  # facts a text is compared with
+MAX_FACTS: Final = (512, 64, 512)  # per session, agent and cluster; agents are the most numerous
+CANDIDATES: Final = 64  # facts one text is compared with
 ROOMS, MAIL = 8, 8
 RANK: Final = {"declared": 3, "exact": 2, "near": 1}
 _MASK: Final = (1 << 64) - 1
-_HERE: Final = (1 << 40) - 1  # the bits that tell the places of a text apart
+_HERE: Final = (1 << 40) - 1  # the bits that distinguish the scopes of a text
 
 
 def claim_key(fact_key: int, kind: int, place: int) -> int:
-    """The key of a text at a place: 0 a session, 1 an agent, 2 a cluster. Whoever finds by it compares.
+    """The key of a text in a scope: kind 0 a session, 1 an agent, 2 a cluster. Callers compare what they
+    find.
 
-    Its first bits are the text's: all places of a text lie side by side, on one page of the index.
+    Its first bits are the text's, so that all scopes of a text are on one page of the index.
     """
     mixed = (fact_key ^ (place * 0x9E3779B97F4A7C15)) & _MASK
     mixed = ((mixed ^ (mixed >> 31)) * 0xBF58476D1CE4E5B9 + kind) & _MASK
@@ -49,38 +50,38 @@ def place_of(cluster_id: str) -> int:
     return key_of(cluster_id)
 
 
-def heard_at(seen: Seen) -> list[tuple[int, int]]:
-    """Where what a step says is heard: (kind, number)."""
+def scopes_of(seen: FoldMessage) -> list[tuple[int, int]]:
+    """The scopes in which a step's content is heard: (kind, number)."""
     places = [(0, seen.session_no), (1, seen.agent_no)]
     if seen.cluster_id:
         places.append((2, place_of(seen.cluster_id)))
     return [place for place in places if place[1]]
 
 
-class Held:
-    """A fact as it is compared."""
+class IndexedFact:
+    """A fact prepared for comparison."""
 
     __slots__ = ("claim", "flat", "need", "row")
 
     def __init__(self, row: FactRow, words: list[str] | None = None) -> None:
-        """`words` are those of its text, if somebody has them."""
+        """`words`: those of its text, if already computed."""
         self.row = row
         short = len(row.text) <= LONGEST_FLAT
         words = (words_of(row.text) if words is None else words) if short else []
         self.flat = flat(words) if short and is_findable(words, len(row.text)) else ""
         self.claim: Claim = claim_of(row.text, words) if short else EMPTY
-        # What every text has that says the same: names, figures and the like, or, word for word, all of it.
+        # Words that every text with the same claim contains: names and figures; for an exact match, all.
         self.need = self.claim.must | self.claim.names
         if not self.claim.words and self.flat:
             self.need = frozenset(part for word in words for part in canonical(word))
 
     @property
     def words(self) -> list[str]:
-        """As they stand in its text; kept as one string, for there are many facts."""
+        """In their original order; stored as one string, because there are many facts."""
         return self.flat.split()
 
-    def anchors(self, taken: dict[str, list[Held]]) -> tuple[str, ...]:
-        """Under which words it is found: the rarest it needs; without any, its two longest."""
+    def anchors(self, taken: dict[str, list[IndexedFact]]) -> tuple[str, ...]:
+        """The words that index it: the rarest it needs; without any, its two longest."""
         if self.need:
             rarest, fewest = "", -1
             for word in self.need:
@@ -91,21 +92,21 @@ class Held:
         return tuple(sorted(self.claim.words, key=lambda word: (-len(word), word))[:2])
 
 
-class Scope:
+class FactScope:
     __slots__ = ("anchors", "counts", "facts", "keys", "most", "own", "under", "whole")
 
-    def __init__(self, facts: Iterable[Held], whole: bool, most: int) -> None:
+    def __init__(self, facts: Iterable[IndexedFact], whole: bool, most: int) -> None:
         self.whole, self.most = whole, most
-        self.facts: deque[Held] = deque()
-        self.keys: dict[int, Held] = {}  # the first of a text
-        self.counts: dict[int, int] = {}  # how many there are of a text
-        self.own: dict[tuple[int, int, int], Held] = {}  # (text, agent, session)
-        self.anchors: dict[str, list[Held]] = {}
-        self.under: dict[int, tuple[str, ...]] = {}  # fact -> the words it is found under
+        self.facts: deque[IndexedFact] = deque()
+        self.keys: dict[int, IndexedFact] = {}  # the first fact of each text
+        self.counts: dict[int, int] = {}  # number of facts per text
+        self.own: dict[tuple[int, int, int], IndexedFact] = {}  # (text, agent, session)
+        self.anchors: dict[str, list[IndexedFact]] = {}
+        self.under: dict[int, tuple[str, ...]] = {}  # fact -> its index words
         for held in facts:
             self.add(held)
 
-    def add(self, held: Held) -> None:
+    def add(self, held: IndexedFact) -> None:
         row = held.row
         self.facts.append(held)
         self.counts[row.fact_key] = self.counts.get(row.fact_key, 0) + 1
@@ -117,7 +118,7 @@ class Scope:
             self.whole = False
 
     def has_room(self, coming: int) -> bool:
-        """Whether it is whole, and stays so with so many more."""
+        """Whether it is complete, and stays so with this many more."""
         return self.whole and len(self.facts) + coming <= self.most
 
     def drop(self, seq: int) -> None:
@@ -131,18 +132,18 @@ class Scope:
             self.drop(number)
 
     def sort(self) -> None:
-        """Facts that came late stand where their number says, as when they are read again."""
+        """Restore the order by number after late facts, as when they are read again."""
         if all(a.row.fact_id <= b.row.fact_id for a, b in pairwise(self.facts)):
             return
         facts = sorted(self.facts, key=lambda held: held.row.fact_id)
         self.__init__(facts, self.whole, self.most)  # type: ignore[misc]
 
-    def _remove(self, held: Held) -> None:
+    def _remove(self, held: IndexedFact) -> None:
         row = held.row
-        left_of_it = self.counts[row.fact_key] = self.counts[row.fact_key] - 1
-        mine = (row.fact_key, row.agent_no, row.session_no)
-        if self.own.get(mine) is held:
-            del self.own[mine]
+        remaining = self.counts[row.fact_key] = self.counts[row.fact_key] - 1
+        own_key = (row.fact_key, row.agent_no, row.session_no)
+        if self.own.get(own_key) is held:
+            del self.own[own_key]
         if self.keys.get(row.fact_key) is not held:
             return
         del self.keys[row.fact_key]
@@ -152,23 +153,24 @@ class Scope:
                 self.anchors[anchor] = left
             else:
                 self.anchors.pop(anchor, None)
-        if not left_of_it:
+        if not remaining:
             del self.counts[row.fact_key]
             return
-        for other in self.facts:  # the next of the same text stands for it
+        for other in self.facts:  # the next fact of the same text replaces it
             if other.row.fact_key == row.fact_key:
                 self.keys[row.fact_key] = other
                 self._tie(other)
                 break
 
-    def _tie(self, held: Held) -> None:
+    def _tie(self, held: IndexedFact) -> None:
         self.under[held.row.fact_id] = anchors = held.anchors(self.anchors)
         for anchor in anchors:
             self.anchors.setdefault(anchor, []).append(held)
 
 
-class Reach:
-    """Sessions an agent spoke in last, and who wrote to it last, each in the order of the last time."""
+class AgentReach:
+    """The sessions an agent last spoke in, and the agents that last wrote to it, each ordered by last
+    time."""
 
     __slots__ = ("mail", "rooms")
 
@@ -178,7 +180,7 @@ class Reach:
         self.mail = {int(sender): int(seq) for sender, seq in pairs}
 
     def spoke(self, session_no: int) -> bool:
-        """Whether that changed anything."""
+        """Returns whether that changed anything."""
         if session_no in self.rooms:
             return False
         self.rooms = [*self.rooms, session_no][-ROOMS:]
@@ -195,16 +197,16 @@ class Reach:
         return {"agent_no": agent_no, "rooms": ",".join(map(str, self.rooms)), "mail": mail}
 
 
-class Reached(NamedTuple):
-    """A place whose facts a step could know, up to a number."""
+class ReachableScope(NamedTuple):
+    """A scope whose facts a step could know, up to a number."""
 
-    scope: Scope
+    scope: FactScope
     until: int
     kind: int
     place: int
 
 
-class Use(NamedTuple):
+class FactUse(NamedTuple):
     kind: str
     weight: float
     copy_id: int
@@ -212,9 +214,11 @@ class Use(NamedTuple):
     from_agent: int
 
 
-def note(uses: dict[int, Use], fact: FactRow | Claimed, kind: str, weight: float, copy_id: int = 0) -> None:
-    """Of several ways to have used a fact the surest counts."""
-    use = Use(kind, weight, copy_id, fact.session_no, fact.agent_no)
+def add_use(
+    uses: dict[int, FactUse], fact: FactRow | ClaimedFact, kind: str, weight: float, copy_id: int = 0
+) -> None:
+    """Of several uses of a fact the surest counts."""
+    use = FactUse(kind, weight, copy_id, fact.session_no, fact.agent_no)
     before = uses.get(fact.fact_id)
     if before is not None:
         best = max(before, use, key=lambda one: (RANK[one.kind], one.weight))
@@ -222,7 +226,7 @@ def note(uses: dict[int, Use], fact: FactRow | Claimed, kind: str, weight: float
     uses[fact.fact_id] = use
 
 
-def use_row(seq: int, fact_id: int, seen: Seen, use: Use) -> dict[str, Any]:
+def use_row(seq: int, fact_id: int, seen: FoldMessage, use: FactUse) -> dict[str, Any]:
     return {
         "fact_id": fact_id,
         "seq": seq,
@@ -237,18 +241,18 @@ def use_row(seq: int, fact_id: int, seen: Seen, use: Use) -> dict[str, Any]:
 
 
 def crossing(from_no: int, session_no: int) -> dict[str, Any]:
-    """That a session used facts of another one; once, whatever it used."""
+    """Records that a session used facts of another one, once."""
     return {"from_no": from_no, "session_no": session_no, "parent_key": 0, "seq": 0, "kind": "use"}
 
 
-def likely(scopes: list[Reached], said: set[str]) -> list[Held]:
-    """Facts that a text with these words may repeat: it has all they need."""
-    found: dict[int, Held] = {}
+def candidate_facts(scopes: list[ReachableScope], words_said: set[str]) -> list[IndexedFact]:
+    """Facts that a text with these words may repeat: it contains all words they need."""
+    found: dict[int, IndexedFact] = {}
     for scope, until, _, _ in scopes:
         anchors = scope.anchors
-        for anchor in anchors.keys() & said:
+        for anchor in anchors.keys() & words_said:
             for held in anchors[anchor]:
                 row = held.row
-                if row.fact_id not in found and row.seq <= until and held.need <= said:
+                if row.fact_id not in found and row.seq <= until and held.need <= words_said:
                     found[row.fact_id] = held
     return sorted(found.values(), key=lambda held: held.row.fact_id)[:CANDIDATES]

@@ -1,4 +1,4 @@
-"""The texts of a step that the fold of facts looks at: read from memory, added to it, and all the others."""
+"""The texts of a step that the facts fold uses: read from memory, added to memory, and all others."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
+from observatory.derived.seen import FoldMessage
 from observatory.features.facts.claims import (
     SHORT,
     Claim,
@@ -18,18 +19,17 @@ from observatory.features.facts.claims import (
     normalise,
     words_of,
 )
-from observatory.runtime.seen import Seen
 
 LONGEST_SENTENCE: Final = 64  # words
-PIECE: Final = 8_192  # characters of one text that are looked through
-MOST_TEXTS: Final = 1_000  # of one message, read and added each: the first ones
-Spoken = tuple[str, int, list[str]]  # the text, its key, its words
-Both = tuple[list[Spoken], list[Spoken]]  # read, added
+PIECE: Final = 8_192  # characters of one text that are searched
+MAX_TEXTS: Final = 1_000  # per message, for read and added each: the first ones
+MemoryText = tuple[str, int, list[str]]  # the text, its key, its words
+MemoryTexts = tuple[list[MemoryText], list[MemoryText]]  # read, added
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 
 
-class Said:
-    """A text as facts are looked for in it."""
+class PreparedText:
+    """A text prepared for finding facts in it."""
 
     __slots__ = ("_claims", "_text", "denials", "flat", "parts")
 
@@ -40,7 +40,7 @@ class Said:
         self._claims: list[Claim] | None = None
 
     def claims(self) -> list[Claim]:
-        """Of its sentences, those that are neither too short nor too long to be compared in sense."""
+        """The claims of those sentences that are neither too short nor too long to compare."""
         if self._claims is None:
             sentences = ((one, words_of(one)) for one in _SENTENCE.split(self._text))
             self._claims = [
@@ -49,29 +49,29 @@ class Said:
         return self._claims
 
 
-_said_again = lru_cache(maxsize=4_096)(Said)
+_cached = lru_cache(maxsize=4_096)(PreparedText)
 
 
-def said(text: str) -> Said:
-    return _said_again(text) if len(text) <= SHORT else Said(text)  # agents say the same again and again
+def prepared_text(text: str) -> PreparedText:
+    return _cached(text) if len(text) <= SHORT else PreparedText(text)  # agents repeat the same texts often
 
 
 def canonicals(words: Iterable[str]) -> set[str]:
     return {part for word in set(words) for part in canonical(word)}
 
 
-def strings(seen: Seen) -> Both:
-    """What was read from and what was added to memory; empty texts are no facts."""
+def memory_texts(seen: FoldMessage) -> MemoryTexts:
+    """Texts read from and added to memory; empty texts are no facts."""
     delta = seen.log.state_delta if seen.log is not None else None
     if delta is None:
         return [], []
     return _spoken(delta.read_from_memory), _spoken(delta.added_to_memory)
 
 
-def _spoken(texts: list[str] | None) -> list[Spoken]:
-    found: list[Spoken] = []
+def _spoken(texts: list[str] | None) -> list[MemoryText]:
+    found: list[MemoryText] = []
     for text in texts or ():
-        if len(found) >= MOST_TEXTS:
+        if len(found) >= MAX_TEXTS:
             break
         plain = normalise(text)
         if plain:
@@ -79,7 +79,7 @@ def _spoken(texts: list[str] | None) -> list[Spoken]:
     return found
 
 
-def pieces(seen: Seen) -> Iterator[str]:
+def other_texts(seen: FoldMessage) -> Iterator[str]:
     """Texts of a step in which it may repeat a fact."""
     log = seen.log
     if log is not None:

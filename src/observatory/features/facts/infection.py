@@ -1,11 +1,11 @@
-"""How far a fact spread: from its source along uses, causes and messages, with the evidence of every edge.
+"""How far a fact spread: from its source along uses, causes and messages, with evidence per edge.
 
-Law (rules S248–S250): strong is what said, read or repeated the claim itself, along copies of it; weak is
-what only came after: other facts a tainted step added and who used them, children in the causal graph, the
-next step of an agent it wrote to. Both are told apart, step by step. A step weighs what the surest way to it
-does. Pure: sessions are fed in as they are asked for (`wanted`), in any order, and whoever feeds decides how
-much is enough. Weights are whole thousandths, so that steps are taken from the heaviest down, each once;
-what is summed is summed by columns, and evidence is put together only for the steps that are shown.
+Rules S248–S250: strong steps stated, read or repeated the claim itself, along copies of it; weak steps only
+came after: other facts a tainted step added and their users, children in the causal graph, the next step of
+an agent it wrote to. Each step is one or the other. A step's weight is that of its surest path. Pure:
+sessions are fed in as they are requested (`wanted`), in any order, and the caller decides how much is enough.
+Weights are whole thousandths, so that steps are processed once each, from the heaviest down; sums are
+computed by columns, and evidence only for the steps that are returned.
 """
 
 from __future__ import annotations
@@ -17,19 +17,27 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from observatory.features.facts.types import PLACE_BITS
-from observatory.features.graph.step_table import Sheaf, among, array_of, grouped
-from observatory.features.graph.types_spread import USE_KINDS, Crossings, Facts, Links, Spread, Step, Steps
+from observatory.features.graph.types_spread import (
+    PLACE_BITS,
+    USE_KINDS,
+    CrossingColumns,
+    FactColumns,
+    LinkColumns,
+    Spread,
+    SpreadStep,
+    StepColumns,
+)
+from observatory.features.graph.types_step_table import StepTable, array_of, grouped, is_among
 
 Kind = Literal["source", "declared", "exact", "near", "derived", "descent", "message"]
-Use = tuple[int, int, float, int]  # step, kind, weight, the fact it made of it or 0
+Use = tuple[int, int, float, int]  # step, kind, weight, the fact it added as a copy or 0
 DERIVED, DESCENT, MESSAGE = 0.7, 0.5, 0.3
-EVIDENCE: Final = 8  # edges shown for one step
-FULL: Final = 1_000  # a weight of 1; nothing weighs less than one thousandth
-STRONG: Final = FULL + 1  # heavier than any weak way
+EVIDENCE: Final = 8  # edges returned per step
+FULL: Final = 1_000  # a weight of 1; the smallest weight is one thousandth
+STRONG: Final = FULL + 1  # heavier than any weak path
 
 
-class Edge(NamedTuple):
+class InfectionEdge(NamedTuple):
     kind: Kind
     weight: float
     from_seq: int
@@ -39,53 +47,55 @@ class Edge(NamedTuple):
 class Infected(NamedTuple):
     seq: int
     strong: bool
-    weight: float  # of the surest way here
-    evidence: list[Edge]  # surest first
+    weight: float  # of the surest path to it
+    evidence: list[InfectionEdge]  # surest first
 
 
-class Holder(NamedTuple):
-    """An agent and what it had to do with it."""
+class AffectedAgent(NamedTuple):
+    """An affected agent."""
 
     strong: bool
-    first: int  # its first step that holds the claim; if none does, the first of all
+    first: int  # its first strong step; without any, its first step
     sessions: list[int]
     steps: int
     cost: float
 
 
 class Infection:
-    """Feed it what `wanted` names until nothing is wanted, or `finish` with what there is."""
+    """Feed it the sessions in `wanted` until it is empty, or call `finish` with what there is."""
 
     def __init__(self, fact_id: int, session_no: int) -> None:
         self.source, self.start = fact_id, fact_id >> PLACE_BITS
-        self.steps = Sheaf()
+        self.steps = StepTable()
         self.strong: dict[int, int] = {self.start: FULL}
-        self.copies: dict[int, int] = {fact_id: FULL}  # facts that make the claim
+        self.copies: dict[int, int] = {fact_id: FULL}  # facts that make the same claim
         self.wanted: set[int] = {session_no}
         self.loaded: set[int] = set()
-        self._ways: dict[int, int] = {self.start: STRONG}  # of every step reached: its weight, if it is weak
-        self._ahead: set[int] = {self.start}  # of these the ways on were not taken yet
+        self._ways: dict[int, int] = {
+            self.start: STRONG
+        }  # weight of every weak step reached; STRONG for strong ones
+        self._ahead: set[int] = {self.start}  # reached steps whose outgoing edges were not followed yet
         self._away: set[int] = set()  # those of them that were not fed
-        self._facts: list[Facts] = []
+        self._facts: list[FactColumns] = []
         self._uses: dict[int, list[Use]] = {}  # by fact
-        self._used: dict[int, list[int]] = {}  # step -> its facts that somebody used
-        self._child: dict[int, int] = {}  # the first of a step's children, which mostly is the only one
+        self._used: dict[int, list[int]] = {}  # step -> its facts that were used
+        self._child: dict[int, int] = {}  # the first of a step's children, usually the only one
         self._others: dict[int, list[int]] = {}
         self._addressed: dict[int, tuple[int, int]] = {}  # step -> session, recipient
         self._turns: dict[tuple[int, int], list[int]] = {}  # (session, agent) -> its steps
-        self._unturned: list[Steps] = []  # steps that are not among these yet: few ask for them
+        self._unturned: list[StepColumns] = []  # not added to `_turns` yet: rarely needed
         self._names: dict[int, int] = {}  # key -> step
         self._spans: dict[int, int] = {}
-        self._unspanned: list[Steps] = []  # whose spans are not among these yet
-        self._home: dict[int, int] = {}  # step -> session, of those not fed
-        self._reached: Steps | None = None  # what is told, until more is fed
+        self._unspanned: list[StepColumns] = []  # whose spans are not added to `_spans` yet
+        self._home: dict[int, int] = {}  # step -> session, for steps not fed
+        self._reached: StepColumns | None = None  # cached result, until more is fed
 
     @property
     def weak(self) -> dict[int, int]:
         return {seq: weight for seq, weight in self._ways.items() if weight != STRONG}
 
     def feed(self, spread: Spread, sessions: set[int]) -> None:
-        """Everything of these sessions; then as far as it goes: the claim to its end, then what follows."""
+        """Add everything of these sessions, then propagate: first the claim to its end, then what follows."""
         self.loaded |= sessions
         steps = spread.steps
         came = self.steps.add(steps)
@@ -93,22 +103,22 @@ class Infection:
         self._names.update(zip(steps.name_key.tolist(), came, strict=True))
         self._unturned.append(steps)
         self._unspanned.append(steps)
-        told = steps.taken((steps.recipient_no != 0) & (steps.recipient_no != steps.agent_no))
-        places = zip(told.session_no.tolist(), told.recipient_no.tolist(), strict=True)
-        self._addressed.update(zip(told.seq.tolist(), places, strict=True))
+        addressed = steps.taken((steps.recipient_no != 0) & (steps.recipient_no != steps.agent_no))
+        places = zip(addressed.session_no.tolist(), addressed.recipient_no.tolist(), strict=True)
+        self._addressed.update(zip(addressed.seq.tolist(), places, strict=True))
         new = set(came)
         self._link(spread.links, new)
-        abroad = spread.abroad.taken(~among(spread.abroad.session_no, sessions))
-        self._home.update(zip(abroad.seq.tolist(), abroad.session_no.tolist(), strict=True))
-        self._link(abroad, new)
+        cross_session = spread.abroad.taken(~is_among(spread.abroad.session_no, sessions))
+        self._home.update(zip(cross_session.seq.tolist(), cross_session.session_no.tolist(), strict=True))
+        self._link(cross_session, new)
         self._facts.append(spread.facts)
         self._use(spread)
         self._want()
-        if not self.wanted:  # what holds the claim is known: nothing that is fed later adds to it
+        if not self.wanted:  # all strong steps are known: nothing fed later adds to them
             self.finish()
 
     def finish(self) -> None:
-        """What follows from those that hold the claim, as far as it was fed."""
+        """Add what follows from the strong steps, as far as it was fed."""
         self._taint()
         self._want()
 
@@ -117,8 +127,8 @@ class Infection:
         self.wanted = {home[seq] for seq in self._away if seq in home} - self.loaded
         self._reached = None
 
-    def _link(self, links: Links | Crossings, new: Collection[int]) -> None:
-        """Ways on from steps that are new; those of others came with them."""
+    def _link(self, links: LinkColumns | CrossingColumns, new: Collection[int]) -> None:
+        """Edges from new steps; those of others came with them."""
         names, only, others = self._names, self._child, self._others
         for key, seq in zip(links.parent_key.tolist(), links.seq.tolist(), strict=True):
             parent = names.get(key)
@@ -132,7 +142,7 @@ class Infection:
                 only[parent] = seq
 
     def _spanned(self, key: int) -> int | None:
-        """Of several steps with that span the first that came. Few links are to one: it is sought late."""
+        """Of several steps with that span, the first one. Few links use spans: indexed on demand."""
         for steps in self._unspanned:
             for span, seq in zip(steps.span_key.tolist(), steps.seq.tolist(), strict=True):
                 self._spans.setdefault(span, seq)
@@ -140,7 +150,7 @@ class Infection:
         return self._spans.get(key)
 
     def _use(self, spread: Spread) -> None:
-        """Uses of these facts; and from copies of the claim as far as it goes."""
+        """Add uses of facts, and propagate from copies of the claim."""
         uses, found, used = spread.uses, self._uses, self._used
         facts, numbers = uses.fact_id.tolist(), uses.seq.tolist()
         self._home.update(zip(numbers, uses.session_no.tolist(), strict=True))
@@ -154,7 +164,7 @@ class Infection:
         self._claim(self.copies.keys() & set(facts))
 
     def _claim(self, frontier: Collection[int]) -> None:
-        """Along copies of the claim: a use, and the fact it made of it."""
+        """Along copies of the claim: a use, and the fact it added as a copy."""
         copies, strong, uses, reached = self.copies, self.strong, self._uses, set()
         if not frontier:
             return
@@ -162,9 +172,9 @@ class Infection:
         for fact_id in frontier:
             heaps[copies[fact_id]].append(fact_id)
         for weight in range(FULL, 0, -1):
-            for fact_id in heaps[weight]:  # grows while it is walked; nothing gets heavier on its way
+            for fact_id in heaps[weight]:  # grows during iteration; weights only decrease along a path
                 if copies[fact_id] != weight:
-                    continue  # there was a surer way
+                    continue  # there was a surer path
                 for seq, _, share, copy_id in uses.get(fact_id, ()):
                     here = int(weight * share + 0.5) or 1
                     if strong.get(seq, 0) < here:
@@ -178,7 +188,7 @@ class Infection:
         self._away |= reached - self.steps.numbers
 
     def _taint(self) -> None:
-        """From every step that holds the claim: what else it added, its children, whom it wrote to."""
+        """From every strong step: other facts it added, its children, and agents it wrote to."""
         strong, ways, copies, steps = self.strong, self._ways, self.copies, self.steps.numbers
         only, others, used, uses, start = self._child, self._others, self._used, self._uses, self.start
         addressed = self._addressed
@@ -191,7 +201,7 @@ class Infection:
             beyond = heaps[below]
             for seq in heaps[weight]:
                 if ways[seq] != weight and seq not in strong:
-                    continue  # there was a surer way
+                    continue  # there was a surer path
                 if seq in only:
                     child = only[seq]
                     if ways.get(child, 0) < below:
@@ -201,7 +211,9 @@ class Infection:
                         if ways.get(child, 0) < below:
                             ways[child] = below
                             beyond.append(child)
-                if seq in used and seq != start:  # what the source says besides is beside it, not out of it
+                if (
+                    seq in used and seq != start
+                ):  # other facts of the source step do not derive from the claim
                     for fact_id in used[seq]:
                         if fact_id in copies:
                             continue
@@ -220,8 +232,8 @@ class Infection:
             heaps[weight].append(seq)
 
     def _answer(self, seq: int) -> int | None:
-        """The next step in this session of the agent this one was addressed to."""
-        for steps in self._unturned:  # each session comes once
+        """The next step, in this session, of the agent this one was addressed to."""
+        for steps in self._unturned:  # each session is fed once
             pairs = zip(steps.session_no.tolist(), steps.agent_no.tolist(), strict=True)
             for pair, other in zip(pairs, steps.seq.tolist(), strict=True):
                 self._turns.setdefault(pair, []).append(other)
@@ -230,10 +242,10 @@ class Infection:
         place = bisect_right(turns, seq)
         return turns[place] if place < len(turns) else None
 
-    # --- what is told of it ---
+    # --- results ---
 
-    def reached(self) -> Steps:
-        """All that are known of those it reached, in order of their numbers."""
+    def reached(self) -> StepColumns:
+        """All known steps it reached, in order of their numbers."""
         if self._reached is None:
             self._reached = self.steps.known(self._ways)
         return self._reached
@@ -242,57 +254,65 @@ class Infection:
         numbers: list[int] = self.reached().seq.tolist()
         return numbers
 
-    def step(self, seq: int) -> Step:
+    def step(self, seq: int) -> SpreadStep:
         return self.steps.step(seq)
 
     def later(self) -> dict[int, bool]:
-        """Other facts that tainted steps added; whether those hold the claim."""
+        """Other facts that tainted steps added -> whether the step is strong."""
         facts = np.concatenate([one.fact_id for one in self._facts] or [array_of(())])
-        facts = facts[among(facts >> PLACE_BITS, self._ways)]
-        sure = among(facts >> PLACE_BITS, self.strong)
-        left = ~sure
-        left[sure] = ~among(facts[sure], self.copies) & (facts[sure] >> PLACE_BITS != self.start)
-        return dict(zip(facts[left].tolist(), sure[left].tolist(), strict=True))
+        facts = facts[is_among(facts >> PLACE_BITS, self._ways)]
+        sure = is_among(facts >> PLACE_BITS, self.strong)
+        later = ~sure
+        later[sure] = ~is_among(facts[sure], self.copies) & (facts[sure] >> PLACE_BITS != self.start)
+        return dict(zip(facts[later].tolist(), sure[later].tolist(), strict=True))
 
-    def holders(self) -> dict[int, Holder]:
-        """Agents, in the order of their first steps."""
+    def holders(self) -> dict[int, AffectedAgent]:
+        """Affected agents, in the order of their first steps."""
         reached = self.reached()
         firsts, agents, counts = grouped(reached.agent_no)
         costs = np.bincount(agents, reached.cost, len(firsts)).tolist()
-        sure = np.flatnonzero(among(reached.seq, self.strong))
-        _, whose = np.unique(agents[sure], return_index=True)
-        held = dict(zip(agents[sure][whose].tolist(), reached.seq[sure][whose].tolist(), strict=True))
-        rooms: list[list[int]] = [[] for _ in firsts]
+        sure = np.flatnonzero(is_among(reached.seq, self.strong))
+        _, first_index = np.unique(agents[sure], return_index=True)
+        first_strong = dict(
+            zip(agents[sure][first_index].tolist(), reached.seq[sure][first_index].tolist(), strict=True)
+        )
+        sessions: list[list[int]] = [[] for _ in firsts]
         pairs, _, _ = grouped(agents, reached.session_no)
         for agent, session_no in zip(agents[pairs].tolist(), reached.session_no[pairs].tolist(), strict=True):
-            rooms[agent].append(session_no)
+            sessions[agent].append(session_no)
         numbers, seqs = reached.agent_no[firsts].tolist(), reached.seq[firsts].tolist()
         found = {
-            agent_no: Holder(place in held, held.get(place, seqs[place]), rooms[place], steps, costs[place])
+            agent_no: AffectedAgent(
+                place in first_strong,
+                first_strong.get(place, seqs[place]),
+                sessions[place],
+                steps,
+                costs[place],
+            )
             for place, (agent_no, steps) in enumerate(zip(numbers, counts.tolist(), strict=True))
         }
         return dict(sorted(found.items(), key=lambda pair: pair[1].first))
 
     def spend(self, strong: bool) -> tuple[int, float]:
-        """How many known steps are strong (or weak), and what they cost."""
+        """Number and cost of the known strong (or weak) steps."""
         reached = self.reached()
-        costs = reached.cost[among(reached.seq, self.strong) == strong]
+        costs = reached.cost[is_among(reached.seq, self.strong) == strong]
         return len(costs), float(costs.sum())
 
-    def told(self, numbers: Collection[int]) -> list[Infected]:
+    def with_evidence(self, numbers: Collection[int]) -> list[Infected]:
         """These steps with the edges that led to them."""
-        found: dict[int, set[Edge]] = {seq: set() for seq in numbers}
+        found: dict[int, set[InfectionEdge]] = {seq: set() for seq in numbers}
         if self.start in found:
-            found[self.start].add(Edge("source", 1.0, self.start, self.source))
+            found[self.start].add(InfectionEdge("source", 1.0, self.start, self.source))
         for fact_id, uses in self._uses.items():
-            self._uses_told(fact_id, uses, found)
+            self._add_use_edges(fact_id, uses, found)
         after = {seq for seq in found if seq not in self.strong}
         for seq, child in chain(self._child.items(), *(_each(*pair) for pair in self._others.items())):
             if child in after and (weight := self._weight(seq)):
-                found[child].add(Edge("descent", _shown(weight * DESCENT), seq, 0))
+                found[child].add(InfectionEdge("descent", _as_weight(weight * DESCENT), seq, 0))
         for seq in self._addressed:
             if (weight := self._weight(seq)) and (answer := self._answer(seq)) in after:
-                found[answer].add(Edge("message", _shown(weight * MESSAGE), seq, 0))
+                found[answer].add(InfectionEdge("message", _as_weight(weight * MESSAGE), seq, 0))
         return [
             Infected(
                 seq,
@@ -308,7 +328,7 @@ class Infection:
     def _weight(self, seq: int) -> int | None:
         return self.strong.get(seq) or self._ways.get(seq)
 
-    def _uses_told(self, fact_id: int, uses: list[Use], found: dict[int, set[Edge]]) -> None:
+    def _add_use_edges(self, fact_id: int, uses: list[Use], found: dict[int, set[InfectionEdge]]) -> None:
         origin, claim = fact_id >> PLACE_BITS, self.copies.get(fact_id)
         tainted = self._weight(origin)
         if claim is None and (tainted is None or origin == self.start):
@@ -317,14 +337,16 @@ class Infection:
             if seq not in found or seq == self.start:
                 continue
             if claim is not None:
-                found[seq].add(Edge(USE_KINDS[kind], _shown(claim * share), origin, fact_id))
+                found[seq].add(InfectionEdge(USE_KINDS[kind], _as_weight(claim * share), origin, fact_id))
             elif tainted is not None and seq not in self.strong:
-                found[seq].add(Edge("derived", _shown(tainted * DERIVED * share), origin, fact_id))
+                found[seq].add(
+                    InfectionEdge("derived", _as_weight(tainted * DERIVED * share), origin, fact_id)
+                )
 
 
 def _each(seq: int, children: list[int]) -> Iterator[tuple[int, int]]:
     return ((seq, child) for child in children)
 
 
-def _shown(thousandths: float) -> float:
+def _as_weight(thousandths: float) -> float:
     return (int(thousandths + 0.5) or 1) / FULL

@@ -1,6 +1,6 @@
-"""Words that decide whether two texts make the same claim: what carries no content, what has to agree.
+"""Word lists for comparing claims: stop words, and words that must agree.
 
-English only: a text in another language is compared by its words alone, and by its figures.
+English only: texts in other languages are compared by their words and figures alone.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ COUNTED: Final = {
     )
 }
 ORDINALS: Final = frozenset({"st", "nd", "rd", "th"})
-# Words that say the same in every sentence; a pair that only mostly does is not here.
+# Words that are synonyms in every sentence; near-synonyms are not included.
 ALIKE: Final = {
     word: group.split()[0]
     for group in (

@@ -1,4 +1,4 @@
-"""Reads of facts, their uses, and where claims were made; mixed into `DerivedReads`."""
+"""Reads of facts, their uses, and first claims; mixed into `DerivedReads`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, func, select
 
-from observatory.features.facts.types import Claimed, FactFilter, FactRow, Stated, UseRow
-from observatory.features.graph.queries import StepReads
-from observatory.store.derived_tables import claims, facts, reach, steps, uses
-from observatory.store.fetches import MOST, portions
+from observatory.derived.steps import StepReads
+from observatory.derived.tables import claims, facts, reach, steps, uses
+from observatory.features.facts.types import ClaimedFact, FactFilter, FactRow, StatedBelief, UseRow
+from observatory.store.fetches import MAX_IN_VALUES, portions
 from observatory.store.lists import any_of
 
 _FACT = tuple(facts.c[name] for name in FactRow._fields)
-_CLAIMED = tuple(facts.c[name] for name in Claimed._fields)
+_CLAIMED = tuple(facts.c[name] for name in ClaimedFact._fields)
 _USE = tuple(uses.c[name] for name in UseRow._fields)
-# By the session of the fact: those of a session lie side by side.
+# Joined by the session of the fact: uses are clustered by session.
 _OF_FACT = and_(
     uses.c.tenant_id == facts.c.tenant_id,
     uses.c.from_no == facts.c.session_no,
@@ -25,13 +25,13 @@ _OF_FACT = and_(
 SCOPES = {"session": facts.c.session_no, "agent": facts.c.agent_no, "cluster": facts.c.cluster_id}
 
 
-class FactsInStore(StepReads):
+class FactQueries(StepReads):
     async def facts_by_id(self, tenant_id: str, numbers: Collection[int]) -> dict[int, FactRow]:
         found = await self._in(tenant_id, _facts(tenant_id), facts.c.fact_id, numbers)
         return {row[0]: FactRow(*row) for row in found}
 
     async def facts_at(self, tenant_id: str, numbers: Collection[int]) -> list[FactRow]:
-        """Those that steps added, by their numbers."""
+        """Facts that steps added, by the steps' numbers."""
         found = await self._in(tenant_id, _facts(tenant_id), facts.c.seq, numbers)
         return [FactRow(*row) for row in found]
 
@@ -57,7 +57,7 @@ class FactsInStore(StepReads):
         return [FactRow(*row) for row in found]
 
     async def claimed(self, tenant_id: str, keys: Collection[int], limit: int) -> list[FactRow]:
-        query = _facts(tenant_id).where(any_of(facts.c.fact_key, sorted(keys)[:MOST]))
+        query = _facts(tenant_id).where(any_of(facts.c.fact_key, sorted(keys)[:MAX_IN_VALUES]))
         found = await self.fetch(tenant_id, query.order_by(facts.c.fact_id).limit(limit))
         return [FactRow(*row) for row in found]
 
@@ -83,7 +83,7 @@ class FactsInStore(StepReads):
         found = await self.fetch(tenant_id, query.order_by(steps.c.seq.desc()).limit(limit))
         return [UseRow(*row) for row in found]
 
-    async def contested(self, tenant_id: str, since_ns: int, limit: int) -> list[Stated]:
+    async def contested(self, tenant_id: str, since_ns: int, limit: int) -> list[StatedBelief]:
         torn = (
             select(facts.c.subject_key)
             .where(facts.c.tenant_id == tenant_id, facts.c.subject_key.is_not(None))
@@ -92,13 +92,15 @@ class FactsInStore(StepReads):
         )
         return await self._stated(tenant_id, facts.c.subject_key.in_(torn), since_ns, limit)
 
-    async def believed(self, tenant_id: str, subject_key: int, since_ns: int, limit: int) -> list[Stated]:
+    async def believed(
+        self, tenant_id: str, subject_key: int, since_ns: int, limit: int
+    ) -> list[StatedBelief]:
         return await self._stated(tenant_id, facts.c.subject_key == subject_key, since_ns, limit)
 
     async def _stated(
         self, tenant_id: str, which: ColumnElement[bool], since_ns: int, limit: int
-    ) -> list[Stated]:
-        # An agent that adds a text again makes no new fact: its step is a use of its own, of full weight.
+    ) -> list[StatedBelief]:
+        # An agent that adds a text again makes no new fact: its step is a use of its own fact with weight 1.
         again = and_(
             _OF_FACT,
             uses.c.agent_no == facts.c.agent_no,
@@ -114,7 +116,7 @@ class FactsInStore(StepReads):
             .limit(limit)
         )
         found = await self.fetch(tenant_id, query)
-        return [Stated(FactRow(*row[:-1]), max(row[1], row[-1] or 0)) for row in found]
+        return [StatedBelief(FactRow(*row[:-1]), max(row[1], row[-1] or 0)) for row in found]
 
     async def tools_used(self, tenant_id: str, since_ns: int) -> list[tuple[int, str, int]]:
         query = (
@@ -125,25 +127,25 @@ class FactsInStore(StepReads):
         )
         return [tuple(row) for row in await self.fetch(tenant_id, query)]
 
-    # --- what the fold remembers with ---
+    # --- for the fold's in-memory state ---
 
     async def facts_within(
-        self, tenant_id: str, scope: str, places: Iterable[Any], most: int
+        self, tenant_id: str, scope: str, places: Iterable[Any], limit: int
     ) -> dict[Any, tuple[list[FactRow], bool]]:
-        """Of each session, agent or cluster its last facts, in order, and whether these are all it has."""
+        """The last facts of each session, agent or cluster, in order, and whether these are all."""
         column = SCOPES[scope]
         counts: dict[Any, int] = {}
         for some in portions(places):
             query = select(column, func.count()).where(facts.c.tenant_id == tenant_id, any_of(column, some))
             counts |= {row[0]: row[1] for row in await self.fetch(tenant_id, query.group_by(column))}
         found: dict[Any, tuple[list[FactRow], bool]] = {}
-        small = [place for place, count in counts.items() if count <= most]
+        small = [place for place, count in counts.items() if count <= limit]
         at = FactRow._fields.index(column.name)
         for row in await self._in(tenant_id, _facts(tenant_id), column, small):
             found.setdefault(row[at], ([], True))[0].append(FactRow(*row))
         for place, count in counts.items():
-            if count > most:
-                query = _facts(tenant_id).where(column == place).order_by(facts.c.fact_id.desc()).limit(most)
+            if count > limit:
+                query = _facts(tenant_id).where(column == place).order_by(facts.c.fact_id.desc()).limit(limit)
                 rows = [FactRow(*row) for row in await self.fetch(tenant_id, query)]
                 found[place] = (rows, False)
         for rows, _ in found.values():
@@ -151,17 +153,18 @@ class FactsInStore(StepReads):
         return found
 
     async def ever_added(self, tenant_id: str, keys: Collection[int]) -> set[int]:
-        """Which of these texts there are facts of, anywhere."""
+        """Which of these texts exist as facts anywhere."""
         query = select(facts.c.fact_key).distinct().where(facts.c.tenant_id == tenant_id)
         return {row[0] for row in await self._in(tenant_id, query, facts.c.fact_key, keys)}
 
-    async def first_claims(self, tenant_id: str, keys: Collection[int]) -> dict[int, Claimed]:
-        """Claim key -> the fact it stands for, if that is still there."""
+    async def first_claims(self, tenant_id: str, keys: Collection[int]) -> dict[int, ClaimedFact]:
+        """Claim key -> the fact it stands for, if that still exists."""
         mine = and_(facts.c.tenant_id == tenant_id, facts.c.fact_id == claims.c.fact_id)
         query = select(claims.c.claim_key, *_CLAIMED).select_from(claims.join(facts, mine))
         query = query.where(claims.c.tenant_id == tenant_id)
         return {
-            row[0]: Claimed(*row[1:]) for row in await self._in(tenant_id, query, claims.c.claim_key, keys)
+            row[0]: ClaimedFact(*row[1:])
+            for row in await self._in(tenant_id, query, claims.c.claim_key, keys)
         }
 
     async def reaches(self, tenant_id: str, agents: Collection[int]) -> dict[int, tuple[str, str]]:
@@ -181,3 +184,6 @@ class FactsInStore(StepReads):
 
 def _facts(tenant_id: str) -> Select[Any]:
     return select(*_FACT).where(facts.c.tenant_id == tenant_id)
+
+
+DERIVED_QUERIES = (FactQueries,)

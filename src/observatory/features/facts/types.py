@@ -1,7 +1,7 @@
-"""Facts as rows: what the fold writes, what infection, memory and drift read.
+"""Rows and store interface of facts, for the fold, infection, memory and drift.
 
-Law: a fact's id says which step added it and at which place there. Reads give committed rows of one tenant,
-in few queries whatever the size; every list has a bound that the caller names.
+A fact's id consists of the step that added it and its place there. Reads return committed rows of one tenant,
+in a bounded number of queries; the caller limits every list.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import re
 from collections.abc import Collection
 from typing import Final, NamedTuple, Protocol, Self
 
-PLACE_BITS: Final = 18
-# The upper half of the places is for facts that came when a held message was released with other content.
+from observatory.features.graph.types_spread import PLACE_BITS
+
+# The upper half of the places is for facts of a held message that was released with other content.
 REVISED_PLACE: Final = 1 << (PLACE_BITS - 1)
 _ID: Final = re.compile(r"fct_([0-9]{1,13})-([0-9]{1,6})")
 
@@ -21,7 +22,7 @@ def fact_number(seq: int, place: int) -> int:
 
 
 def fact_name(fact_id: int) -> str:
-    """As doors show it."""
+    """The id in the API."""
     return f"fct_{fact_id >> PLACE_BITS}-{fact_id & ((1 << PLACE_BITS) - 1)}"
 
 
@@ -46,8 +47,8 @@ class FactRow(NamedTuple):
     text: str
 
 
-class Claimed(NamedTuple):
-    """A fact without its words: enough to be used."""
+class ClaimedFact(NamedTuple):
+    """A fact without its text: enough to be linked."""
 
     fact_id: int
     seq: int
@@ -79,8 +80,8 @@ class FactFilter(NamedTuple):
     until_ns: int | None = None
 
 
-class Stated(NamedTuple):
-    """A belief and when its agent stated it last in that session."""
+class StatedBelief(NamedTuple):
+    """A belief, and when its agent last stated it in that session."""
 
     fact: FactRow
     last_seq: int
@@ -95,23 +96,25 @@ class FactReads(Protocol):
         """Newest first."""
 
     async def claimed(self, tenant_id: str, keys: Collection[int], limit: int) -> list[FactRow]:
-        """Everywhere these texts were added, oldest first."""
+        """All facts with these texts, oldest first."""
 
     async def uses_of(self, tenant_id: str, facts: Collection[int]) -> dict[int, int]:
         """How many steps used each."""
 
     async def uses_at(self, tenant_id: str, numbers: Collection[int]) -> list[UseRow]:
-        """What steps used, by their numbers."""
+        """Facts that steps used, by the steps' numbers."""
 
     async def uses_by(
         self, tenant_id: str, agent_no: int, until_seq: int | None, until_ns: int | None, limit: int
     ) -> list[UseRow]:
-        """What an agent declared to have read from memory, newest first."""
+        """Facts an agent declared to have read from memory, newest first."""
 
-    async def contested(self, tenant_id: str, since_ns: int, limit: int) -> list[Stated]:
-        """Beliefs on subjects that were given more than one value, newest first."""
+    async def contested(self, tenant_id: str, since_ns: int, limit: int) -> list[StatedBelief]:
+        """Beliefs on subjects with more than one value, newest first."""
 
-    async def believed(self, tenant_id: str, subject_key: int, since_ns: int, limit: int) -> list[Stated]:
+    async def believed(
+        self, tenant_id: str, subject_key: int, since_ns: int, limit: int
+    ) -> list[StatedBelief]:
         """Beliefs on one subject, newest first."""
 
     async def tools_used(self, tenant_id: str, since_ns: int) -> list[tuple[int, str, int]]:

@@ -1,20 +1,20 @@
-"""What the doors of facts, memory and drift answer, and the names that numbers stand for."""
+"""Response types of the routes of facts, memory and drift, and the names that numbers stand for."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
-from observatory.features.drift.beliefs import value_in
 from observatory.features.facts.types import FactRow, fact_name
-from observatory.features.graph.loader import playback
-from observatory.http.app_state import House
+from observatory.features.facts.types_beliefs import value_in
+from observatory.features.graph.queries_session import playback
+from observatory.http.answers import Page
+from observatory.http.app_state import AppState
 from observatory.protocol.clock import from_ns
 from observatory.protocol.steps import step_name
 
-T = TypeVar("T")
 Strength = Literal["strong", "weak"]
 
 
@@ -25,11 +25,11 @@ class Mark(msgspec.Struct, kw_only=True):
 
 
 class StepPlace(msgspec.Struct, kw_only=True):
-    """Where and when something was said."""
+    """Where and when something was stated."""
 
     agent_id: str | None
     session_id: str | None
-    step: str | None  # its name; null when it is not in the archive any more
+    step: str | None  # its name; null when it is no longer in the archive
     sequence_number: int
     at: str
 
@@ -45,7 +45,7 @@ class FactItem(StepPlace, kw_only=True):
 
 
 class MemoryItem(FactItem, kw_only=True):
-    """`source` is where the claim was made first, as far as it can be followed."""
+    """`source` is where the claim was first made, as far as it can be traced."""
 
     held_by: Literal["added", "read"]
     source: StepPlace
@@ -95,7 +95,7 @@ class Counts(msgspec.Struct, kw_only=True):
 
 
 class InfectionAnswer(msgspec.Struct, kw_only=True):
-    """`truncated` says that there was more than is looked at; `steps` is a page of what was found."""
+    """`truncated`: there is more than was read; `steps` is a page of the result."""
 
     fact: FactItem
     source: FactItem
@@ -121,12 +121,7 @@ class Quarantined(msgspec.Struct, kw_only=True):
     status: Literal["planned", "quarantined", "already_quarantined"]
     fact_id: str
     agents: list[dict[str, Any]]
-    truncated: bool = False  # it spread further than was looked at
-
-
-class Page(msgspec.Struct, Generic[T], kw_only=True):
-    items: list[T]
-    next_cursor: str | None
+    truncated: bool = False  # it spread further than was read
 
 
 class Holder(StepPlace, kw_only=True):
@@ -149,8 +144,8 @@ class ConflictItem(msgspec.Struct, kw_only=True):
     subject: str
     scope: str
     sides: list[SideItem]
-    reconciled: Reconciled | None  # the last ruling: whoever still holds another value was told
-    # Only when something is left out: how many values and holders, and a sentence.
+    reconciled: Reconciled | None  # the last ruling; agents that held another value were notified
+    # Only when something is left out: how many values and holders, and a note.
     more_values: int | None = None
     more_holders: int | None = None
     note: str | None = None
@@ -194,8 +189,8 @@ FACT_ANSWERS: dict[str, Any] = {
 }
 
 
-class Names:
-    """Names of agents and sessions, and of steps, looked up once for an answer."""
+class NameLookup:
+    """Names of agents, sessions and steps, looked up once per response."""
 
     def __init__(self) -> None:
         self.agents: dict[int, str] = {}
@@ -204,25 +199,29 @@ class Names:
         self.steps: dict[int, str] = {}
 
     async def learn(
-        self, house: House, tenant_id: str, agents: Collection[int], sessions: Collection[int]
+        self, app: AppState, tenant_id: str, agents: Collection[int], sessions: Collection[int]
     ) -> None:
-        wanted = sorted(set(agents) - self.agents.keys() - {0})
-        for row in await house.store.rows(tenant_id, "agents", agent_no=wanted) if wanted else ():
+        missing = sorted(set(agents) - self.agents.keys() - {0})
+        for row in await app.store.rows(tenant_id, "agents", agent_no=missing) if missing else ():
             self.agents[row["agent_no"]] = row["agent_id"]
             self.types[row["agent_no"]] = row["agent_type"]
-        places = sorted(set(sessions) - self.sessions.keys() - {0})
-        for row in await house.store.rows(tenant_id, "sessions", session_no=places) if places else ():
+        missing_sessions = sorted(set(sessions) - self.sessions.keys() - {0})
+        for row in (
+            await app.store.rows(tenant_id, "sessions", session_no=missing_sessions)
+            if missing_sessions
+            else ()
+        ):
             self.sessions[row["session_no"]] = row["session_id"]
 
-    async def name_steps(self, house: House, tenant_id: str, numbers: Collection[int]) -> None:
-        found = await playback(house).played(tenant_id, sorted(set(numbers) - self.steps.keys()))
-        await self.learn(house, tenant_id, (), {session_no for session_no, _ in found.values()})
+    async def name_steps(self, app: AppState, tenant_id: str, numbers: Collection[int]) -> None:
+        found = await playback(app).played(tenant_id, sorted(set(numbers) - self.steps.keys()))
+        await self.learn(app, tenant_id, (), {session_no for session_no, _ in found.values()})
         for seq, (session_no, row) in found.items():
             self.steps[seq] = step_name(self.sessions.get(session_no, ""), row.step_id, row.message_id)
 
-    async def know(self, house: House, tenant_id: str, rows: Collection[FactRow]) -> None:
-        await self.learn(house, tenant_id, {r.agent_no for r in rows}, {r.session_no for r in rows})
-        await self.name_steps(house, tenant_id, {row.seq for row in rows})
+    async def know(self, app: AppState, tenant_id: str, rows: Collection[FactRow]) -> None:
+        await self.learn(app, tenant_id, {r.agent_no for r in rows}, {r.session_no for r in rows})
+        await self.name_steps(app, tenant_id, {row.seq for row in rows})
 
     def place(self, seq: int, agent_no: int, session_no: int, at_ns: int) -> dict[str, Any]:
         return {
@@ -242,14 +241,14 @@ class Names:
             "text": row.text,
             "cluster_id": row.cluster_id,
             "subject": row.subject,
-            "value": worded(row),
+            "value": value_text(row),
             "uses": uses,
             "marked_false": mark_item(marks.get(row.fact_id)),
         }
 
 
-def worded(row: FactRow) -> str | None:
-    """The value a fact gives, in its own words."""
+def value_text(row: FactRow) -> str | None:
+    """The value of a fact as stated in its text."""
     return None if row.value is None else value_in(row.text) or row.value.partition(":")[2]
 
 

@@ -1,31 +1,31 @@
-"""One drawing of the map, from everything it is made of; thousands of agents, so in a thread of its own.
+"""Builds the map answer from everything it is made of.
 
 Pure. Live, states come from facts of the record; in a replay from one minute's counters, and the note says
-what those cannot tell.
+what those do not record.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from observatory.features.fleet import edges as traffic
 from observatory.features.fleet import map as drawn
-from observatory.features.fleet.node_states import Facts, judge, replayed
-from observatory.features.fleet.regions import Place, placed
+from observatory.features.fleet import types_edges as traffic
+from observatory.features.fleet.regions import ClusterPlace, cluster_region
+from observatory.features.fleet.types_node_states import AgentFacts, judge, judge_replay
 from observatory.features.fleet.types_traffic import AgentMinute, EdgeSum, Fork
-from observatory.pipeline.ports import EdgeCount
+from observatory.pipeline.ports import TrafficEdge
 from observatory.protocol.clock import from_ns
 
 MINUTE = 60_000_000_000
-MOST_EDGES, MOST_ALARMS = 5_000, 200
+MAX_EDGES, MAX_ALARMS = 5_000, 200
 Row = dict[str, Any]
 BEHIND = (
-    "states as far as minute counters tell: who was paused, held, silent, or in an alarm raised earlier, "
-    "they do not"
+    "Partial history: states come from minute counters; paused, held and silent states, and alarms raised "
+    "earlier, are not recorded"
 )
 
 
-class Asked(NamedTuple):
+class MapQuery(NamedTuple):
     layout: str
     level: drawn.Level
     cluster: str | None
@@ -33,66 +33,66 @@ class Asked(NamedTuple):
     limit: int
 
 
-class Scene(NamedTuple):
-    """Everything the map is drawn from."""
+class MapData(NamedTuple):
+    """Everything the map is built from."""
 
     agents: list[Row]
-    facts: dict[int, Facts] | None  # by agent number; None in a replay
+    facts: dict[int, AgentFacts] | None  # by agent number; None in a replay
     minutes: list[AgentMinute]
-    counts: list[EdgeCount]
+    counts: list[TrafficEdge]
     latencies: list[tuple[int, int, int]]
     sums: list[EdgeSum]
     now_ns: int  # the end of the minute, in a replay
 
 
-def draw(
-    scene: Scene,
-    asked: Asked,
-    places: dict[str, Place],
+def draw_map(
+    scene: MapData,
+    asked: MapQuery,
+    places: dict[str, ClusterPlace],
     window_s: int,
     forks: list[Fork],
     sessions: dict[int, str],
 ) -> Row:
-    """Pure, and in a thread of its own: thousands of agents must not hold up the door."""
+    """CPU work over thousands of agents: run it in a thread, so that it does not block the event loop."""
     nodes = _nodes(scene, window_s)
     every = traffic.flows(scene.counts, scene.latencies, scene.sums, nodes, scene.now_ns)
-    wanted = [
+    selected = [
         one
         for one in nodes.values()
         if (asked.cluster is None or (one["cluster_id"] or "") == asked.cluster)
         and (asked.group is None or (one["agent_type"] or "") == asked.group)
     ]
-    level, note = drawn.level_for(wanted, asked.level, asked.limit)
-    groups = drawn.groups(wanted, "group" if level == "agent" else level, places)
-    shown = wanted if level == "agent" else groups
-    # What stands for each agent: itself or its group; for those not asked for, their cluster.
+    level, note = drawn.level_for(selected, asked.level, asked.limit)
+    groups = drawn.groups(selected, "group" if level == "agent" else level, places)
+    shown = selected if level == "agent" else groups
+    # What represents each agent: itself or its group; for those not asked for, their cluster.
     keys = {one["id"]: (drawn.group_key(one, "cluster"), False) for one in nodes.values()}
-    keys |= {one["id"]: (drawn.group_key(one, level), True) for one in wanted}
+    keys |= {one["id"]: (drawn.group_key(one, level), True) for one in selected}
     edges = drawn.bundled(every, shown, keys.__getitem__)
-    hulls, unplaced = drawn.layers(wanted, asked.layout, places)
+    hulls, unplaced = drawn.layers(selected, asked.layout, places)
     if asked.layout == "geographic" and level == "agent":
-        for one in wanted:
-            one["region"] = drawn.region_row(placed(one["cluster_id"], places))
+        for one in selected:
+            one["region"] = drawn.region_row(cluster_region(one["cluster_id"], places))
     return {
         "layout": asked.layout,
         "level": level,
         "aggregated": level != asked.level,
         "note": note or (BEHIND if scene.facts is None else None),
-        "agents": len(wanted),
-        "nodes": sorted(wanted, key=lambda one: str(one["id"])) if level == "agent" else [],
+        "agents": len(selected),
+        "nodes": sorted(selected, key=lambda one: str(one["id"])) if level == "agent" else [],
         "groups": groups[: asked.limit],
         "groups_count": len(groups),
-        "edges": edges[:MOST_EDGES],
+        "edges": edges[:MAX_EDGES],
         "edges_count": len(edges),
         "layers": hulls,
         "unplaced": unplaced,
-        "alarms": _hud(wanted, edges),
+        "alarms": _hud(selected, edges),
         "throughput": _throughput(scene, every),
         "forks": [_fork(fork, nodes, sessions) for fork in forks],
     }
 
 
-def _nodes(scene: Scene, window_s: int) -> dict[int, Row]:
+def _nodes(scene: MapData, window_s: int) -> dict[int, Row]:
     """By agent number."""
     lately = _lately(scene)
     made: dict[int, Row] = {}
@@ -100,7 +100,7 @@ def _nodes(scene: Scene, window_s: int) -> dict[int, Row]:
         number = row["agent_no"]
         flow = lately.get(number, {})
         if scene.facts is None:
-            judged = replayed(
+            judged = judge_replay(
                 int(flow.get("violations", 0)),
                 int(flow.get("alerts", 0)),
                 int(flow.get("messages", 0)),
@@ -116,8 +116,8 @@ def _nodes(scene: Scene, window_s: int) -> dict[int, Row]:
     return made
 
 
-def _lately(scene: Scene) -> dict[int, dict[str, float]]:
-    """What each did in the last 60 s, or in the minute replayed."""
+def _lately(scene: MapData) -> dict[int, dict[str, float]]:
+    """What each agent did in the last 60 s, or in the minute replayed."""
     minute = scene.now_ns // MINUTE
     found: dict[int, dict[str, float]] = {}
     for one in scene.minutes:
@@ -132,7 +132,7 @@ def _lately(scene: Scene) -> dict[int, dict[str, float]]:
 
 
 def _hud(nodes: list[Row], edges: list[Row]) -> list[Row]:
-    """What is written onto the map: of nodes and of edges, the worst first."""
+    """Alarms shown on the map, of nodes and of edges, the worst first."""
     found = [
         alarm | {"on": "node", "id": one["id"], "cluster_id": one["cluster_id"], "from": None, "to": None}
         for one in nodes
@@ -152,10 +152,10 @@ def _hud(nodes: list[Row], edges: list[Row]) -> list[Row]:
         for edge in edges
         if edge["status"] != "Healthy"
     ]
-    return sorted(found, key=lambda alarm: alarm["severity"] != "critical")[:MOST_ALARMS]
+    return sorted(found, key=lambda alarm: alarm["severity"] != "critical")[:MAX_ALARMS]
 
 
-def _throughput(scene: Scene, every: list[Row]) -> Row:
+def _throughput(scene: MapData, every: list[Row]) -> Row:
     lately = _lately(scene).values()
     messages = sum(flow.get("messages", 0.0) for flow in lately)
     return {

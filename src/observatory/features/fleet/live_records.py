@@ -1,4 +1,4 @@
-"""How records of the topic `fleet` are worded: figures do not tremble, of many only what is drawn (S288)."""
+"""Records of the topic `fleet`: figures are rounded, and compact nodes have only what is drawn (S288)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STEPS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 Row = dict[str, Any]
 
 
-def told(node: Row, compact: bool) -> Record:
+def node_record(node: Row, compact: bool) -> Record:
     if not compact:
         return rounded(node)
     made = {name: node[name] for name in DRAWN} | {"rate_per_s": coarse(node["rate_per_s"])}
@@ -22,7 +22,7 @@ def told(node: Row, compact: bool) -> Record:
 
 
 def rounded(record: Row) -> Record:
-    """Without what is told by another member, and with figures that do not tremble."""
+    """Without members that repeat another one, and with figures rounded so that they do not jitter."""
     made = {name: value for name, value in record.items() if name not in ("messages_60s", "level")}
     for name in ("rate_per_s", "internal_per_s", "failures_60s", "cost_per_min"):
         if name in made:
@@ -34,7 +34,7 @@ def rounded(record: Row) -> Record:
 
 
 def coarse(value: float) -> float:
-    """The nearest of 1, 1.5, 2, 3, 5, 7, 10, 15, …: a figure on the map, not in the books."""
+    """The nearest of 1, 1.5, 2, 3, 5, 7, 10, 15, …: a figure for the map, not for accounting."""
     if value <= 0 or not math.isfinite(value):
         return 0.0
     unit = 10.0 ** math.floor(math.log10(value))

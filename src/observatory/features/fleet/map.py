@@ -1,8 +1,8 @@
-"""The map: agents as nodes, gathered into groups and clusters, laid out by type or by region (S229–S234).
+"""The map's rows: agents as nodes, grouped by type and cluster, laid out by type or by region (S229–S234).
 
 Pure, over rows of the registry and minute counters. The drill-down is cluster → group (agent type) → agent,
 the same in both layouts. Above `limit` nodes the answer is by group, then by cluster, and says so; a
-group shows its worst state and how many are in each, and carries the alarms of its agents.
+group shows its worst state and the count of each state, and carries the alarms of its agents.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from observatory.features.fleet.edges import RANK, RECENT_S
-from observatory.features.fleet.node_states import (
+from observatory.features.fleet.regions import ClusterPlace, Region, cluster_region
+from observatory.features.fleet.types_edges import RANK, RECENT_S
+from observatory.features.fleet.types_node_states import (
     COLOURS,
     FLASHING,
     MARKS,
     SHAPES,
     WORST,
-    Facts,
-    Judged,
+    AgentFacts,
+    JudgedState,
     NodeState,
+    describe_halt,
     in_violation,
-    said,
-    worst,
+    worst_state,
 )
-from observatory.features.fleet.regions import Place, Region, placed
 from observatory.protocol.clock import from_ns
 
 Level = Literal["cluster", "group", "agent"]
 LEVELS: Final[tuple[Level, ...]] = ("agent", "group", "cluster")
 Row = dict[str, Any]
-SHOWN = 3  # alarms written onto the icon of a group
+SHOWN = 3  # alarms shown on the icon of a group
 
 
 def node(
-    agent: Mapping[str, Any], judged: Judged, liveness: str, flow: Mapping[str, float], alarms: list[Row]
+    agent: Mapping[str, Any], judged: JudgedState, liveness: str, flow: Mapping[str, float], alarms: list[Row]
 ) -> Row:
     """`agent` is a row of the registry, `flow` what it did in the last minute."""
     return {
@@ -59,7 +59,7 @@ def node(
 
 
 def sign(state: NodeState) -> Row:
-    """Colour, mark and shape: no state is told by its colour alone."""
+    """Colour, mark and shape: no state is shown by its colour alone."""
     return {
         "state": state,
         "colour": COLOURS[state],
@@ -69,16 +69,16 @@ def sign(state: NodeState) -> Row:
     }
 
 
-def alarms_of(facts: Facts, now_ns: int, violation_window_s: int) -> list[Row]:
-    """Everything that is the matter with an agent, not only what gave its state."""
+def alarms_of(facts: AgentFacts, now_ns: int, violation_window_s: int) -> list[Row]:
+    """Every alarm of an agent, not only the one that gave its state."""
     found: list[Row] = []
     if facts.liveness == "evicted":
         found.append(alarm("evicted", "critical", "evicted: it was silent for too long", facts.evicted_ns))
     elif facts.liveness == "zombie":
         found.append(alarm("silent", "critical", "its heartbeat is overdue", facts.heartbeat_ns))
     for one in facts.alarms:
-        words = "goes in circles" if one.severity == "loop" else "its steps repeat"
-        made = alarm(one.severity, "critical" if one.severity == "loop" else "warning", words, one.since_ns)
+        text = "is looping" if one.severity == "loop" else "its steps repeat"
+        made = alarm(one.severity, "critical" if one.severity == "loop" else "warning", text, one.since_ns)
         found.append(
             made | {"session_id": one.session_id, "detector": one.detector, "entropy_score": one.entropy}
         )
@@ -87,7 +87,9 @@ def alarms_of(facts: Facts, now_ns: int, violation_window_s: int) -> list[Row]:
             alarm("schema_violation", "warning", "its last message broke the schema", facts.violation_ns)
         )
     for halt in facts.halts:
-        made = alarm({"hold": "held", "pause": "paused"}.get(halt.cause, halt.cause), "warning", said(halt))
+        made = alarm(
+            {"hold": "held", "pause": "paused"}.get(halt.cause, halt.cause), "warning", describe_halt(halt)
+        )
         made["since"] = from_ns(halt.since_ns) if halt.since_ns else None
         found.append(made | ({"session_id": halt.detail} if halt.cause == "pause" else {}))
     return found
@@ -112,7 +114,7 @@ def group_key(one: Mapping[str, Any], level: Level) -> str:
     return f"cluster:{cluster}" if level == "cluster" else f"group:{cluster}/{one['agent_type'] or ''}"
 
 
-def groups(nodes: Iterable[Row], level: Level, places: Mapping[str, Place]) -> list[Row]:
+def groups(nodes: Iterable[Row], level: Level, places: Mapping[str, ClusterPlace]) -> list[Row]:
     """The busiest first."""
     gathered: dict[str, list[Row]] = {}
     for one in nodes:
@@ -121,7 +123,7 @@ def groups(nodes: Iterable[Row], level: Level, places: Mapping[str, Place]) -> l
     return sorted(made, key=lambda group: (-group["messages_60s"], group["id"]))
 
 
-def _group(key: str, level: Level, members: Sequence[Row], places: Mapping[str, Place]) -> Row:
+def _group(key: str, level: Level, members: Sequence[Row], places: Mapping[str, ClusterPlace]) -> Row:
     first = members[0]
     alarms = [alarm | {"agent_id": one["agent_id"]} for one in members for alarm in one["alarms"]]
     alarms.sort(key=lambda alarm: alarm["severity"] != "critical")
@@ -133,14 +135,14 @@ def _group(key: str, level: Level, members: Sequence[Row], places: Mapping[str, 
         "agent_type": first["agent_type"] if level == "group" else None,
         **summed(members),
         "internal_per_s": 0.0,
-        "region": region_row(placed(first["cluster_id"], places)),
+        "region": region_row(cluster_region(first["cluster_id"], places)),
         "alarms": alarms[:SHOWN],
         "alarms_count": len(alarms),
     }
 
 
 def summed(members: Sequence[Row]) -> Row:
-    """Counts by state, the worst of them, and what all of them did."""
+    """Counts by state, the worst of them, and the members' summed activity."""
     states: dict[NodeState, int] = dict.fromkeys(WORST, 0)
     for one in members:
         states[one["state"]] += 1
@@ -148,7 +150,7 @@ def summed(members: Sequence[Row]) -> Row:
         "agents": len(members),
         "ghosts": sum(1 for one in members if one["ghost"]),
         "states": states,
-        **sign(worst(states)),
+        **sign(worst_state(states)),
         "messages_60s": round(sum(one["messages_60s"] for one in members), 3),
         "rate_per_s": round(sum(one["messages_60s"] for one in members) / RECENT_S, 4),
         "failures_60s": round(sum(one["failures_60s"] for one in members), 3),
@@ -160,8 +162,10 @@ def region_row(region: Region | None) -> Row | None:
     return None if region is None else region._asdict()
 
 
-def layers(nodes: Sequence[Row], layout: str, places: Mapping[str, Place]) -> tuple[list[Row], list[str]]:
-    """The soft hulls of a layout, and the clusters that stand nowhere: by type, or by region."""
+def layers(
+    nodes: Sequence[Row], layout: str, places: Mapping[str, ClusterPlace]
+) -> tuple[list[Row], list[str]]:
+    """The hulls of a layout, by type or by region, and the clusters without a place."""
     gathered: dict[str, list[Row]] = {}
     regions: dict[str, Region] = {}
     unplaced: set[str] = set()
@@ -169,7 +173,7 @@ def layers(nodes: Sequence[Row], layout: str, places: Mapping[str, Place]) -> tu
         if layout == "logical":
             gathered.setdefault(one["agent_type"] or "", []).append(one)
             continue
-        region = placed(one["cluster_id"], places)
+        region = cluster_region(one["cluster_id"], places)
         if region is None:
             unplaced.add(one["cluster_id"] or "")
         else:
@@ -189,9 +193,9 @@ def layers(nodes: Sequence[Row], layout: str, places: Mapping[str, Place]) -> tu
 def bundled(
     edges: Iterable[Row], shown: Sequence[Row], key_of: Callable[[str], tuple[str, bool]]
 ) -> list[Row]:
-    """Edges between what is shown; what stays within a group is told on it.
+    """Edges between what is shown; traffic within a group is counted on the group.
 
-    `key_of` an agent is what stands for it, and whether that is part of what was asked for: an edge needs
+    `key_of` an agent is what represents it, and whether that is part of what was asked for: an edge needs
     one such end, the other may be a cluster outside.
     """
     within = {group["id"]: group for group in shown}
@@ -233,7 +237,7 @@ def _bundle(known: Row, edge: Row) -> None:
 
 
 def level_for(nodes: Sequence[Row], asked: Level, limit: int) -> tuple[Level, str | None]:
-    """The finest level not above `limit` items, no finer than asked for; and why it is another."""
+    """The finest level not above `limit` items, no finer than asked for; and why it differs."""
     for level in LEVELS[LEVELS.index(asked) :]:
         count = len({group_key(one, level) for one in nodes}) if level != "agent" else len(nodes)
         if count <= limit or level == "cluster":

@@ -1,4 +1,4 @@
-"""The map's small panels: what passed second by second, and how long deliveries took by region (S303, S306).
+"""Figures of the map's panels: traffic second by second, and delivery latency by region (S303, S306).
 
 Pure, over counts by second and over durations. Percentiles are nearest rank over what was sampled.
 """
@@ -15,20 +15,20 @@ from observatory.protocol.clock import from_ns
 
 SECOND: Final = 1_000_000_000
 POINTS: Final = 60
-RATE_S: Final = 10  # whole seconds the present rate is the mean of
-# Upper ends of the histogram's buckets; what is slower than all of them has one of its own.
+RATE_S: Final = 10  # the current rate is the mean of this many whole seconds
+# Upper ends of the histogram's buckets; one more bucket holds everything slower.
 EDGES_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000)
 UNPLACED: Final = "unplaced"
 Row = dict[str, Any]
 
 
 class Flow(NamedTuple):
-    """What passed, by second; of seconds that are missing nothing did."""
+    """Traffic by second; seconds that are missing had none."""
 
     counts: Mapping[int, SecondCount]
 
     def points(self, now_ns: int, bucket_s: int) -> list[Row]:
-        """So many buckets up to the running one, oldest first, without gaps."""
+        """`POINTS` buckets up to the running one, oldest first, without gaps."""
         last = now_ns // SECOND // bucket_s
         made = {
             bucket: {"at": from_ns(bucket * bucket_s * SECOND), "messages": 0, "failures": 0, "violations": 0}
@@ -59,7 +59,7 @@ class Flow(NamedTuple):
 
 
 def flow(folded: Iterable[SecondCount], unfolded: Mapping[int, tuple[int, int]]) -> Flow:
-    """What is not folded yet counts too: messages and violations, not what became of them."""
+    """Adds what is not folded yet: messages and violations, but not failures."""
     counts = {one.second: one for one in folded}
     for second, (messages, violations) in unfolded.items():
         known = counts.get(second, SecondCount(second, 0, 0, 0, 0.0))
@@ -70,7 +70,7 @@ def flow(folded: Iterable[SecondCount], unfolded: Mapping[int, tuple[int, int]])
 
 
 def latencies(taken: Iterable[tuple[int, Region | None]]) -> Row:
-    """Of (nanoseconds, where the receiver stands): each region's and all together, the busiest first."""
+    """From (nanoseconds, region of the receiver): each region's and all together, the busiest first."""
     by: dict[Region | None, list[int]] = {}
     for spent_ns, region in taken:
         by.setdefault(region, []).append(max(0, spent_ns))

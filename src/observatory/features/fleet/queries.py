@@ -1,19 +1,20 @@
-"""Who cannot go on: agents paused by a person, and those of whose messages some are held."""
+"""Reads of agents that are stopped: paused by a person, or with held messages."""
 
 from __future__ import annotations
 
 from sqlalchemy import ColumnElement, and_, func, literal_column, select
 
+from observatory.features.fleet.queries_traffic import MinuteCounterReads
 from observatory.features.fleet.types_traffic import Halted
 from observatory.features.kill_switch.queries import OPEN
 from observatory.store import tables
 from observatory.store.fetches import LIMIT, TENANT, Fetches
 
-# Spelled as the partial index spells it, so that it is used.
+# Spelled as in the partial index, so that the index is used.
 PAUSED: ColumnElement[bool] = literal_column("paused_ns IS NOT NULL")
 
 
-# The map asks ten times a second.
+# The map runs this ten times a second.
 _PAUSES = (
     select(tables.members.c.agent_no, tables.sessions.c.session_id, tables.members.c.paused_ns)
     .select_from(
@@ -29,7 +30,7 @@ _PAUSES = (
     .order_by(tables.members.c.paused_ns)
     .limit(LIMIT)
 )
-# Few are paused everywhere, and they come first: nothing of theirs passes anywhere.
+# Few agents are paused everywhere, and they come first: none of their messages pass anywhere.
 _PAUSED_AGENTS = (
     select(tables.agents.c.agent_no, tables.agents.c.paused_ns)
     .where(tables.agents.c.tenant_id == TENANT, PAUSED)
@@ -48,10 +49,14 @@ class FleetReads(Fetches):
     """The `Halts` protocol over any store that can `fetch` rows."""
 
     async def halted(self, tenant_id: str, limit: int) -> list[Halted]:
-        asked = _PAUSED_AGENTS, _PAUSES, _HOLDS
-        everywhere, paused, held = await self.fetch_each(tenant_id, asked, tenant=tenant_id, most=limit)
+        queries = _PAUSED_AGENTS, _PAUSES, _HOLDS
+        everywhere, paused, held = await self.fetch_each(tenant_id, queries, tenant=tenant_id, most=limit)
         return [
             *(Halted(row[0], "paused", "", row[1], 1) for row in everywhere),
             *(Halted(row[0], "paused", row[1], row[2], 1) for row in paused),
             *(Halted(row[0], row[1], "", row[2], row[3]) for row in held),
         ]
+
+
+RECORD_QUERIES = (FleetReads,)
+DERIVED_QUERIES = (MinuteCounterReads,)

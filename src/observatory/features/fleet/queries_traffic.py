@@ -1,4 +1,4 @@
-"""Reads of minute counters, and of what the traffic fold must know again: steps, and who waits for whom."""
+"""Reads of minute counters, and of the steps and links the traffic fold needs again."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple, TypeVar
 
 from sqlalchemy import and_, case, func, literal_column, select
 
-from observatory.features.fleet.types_traffic import AgentMinute, Child, EdgeSum, Fork, SecondCount
-from observatory.store.derived_tables import agent_minutes, edge_minutes, links, seconds, steps
+from observatory.derived.tables import agent_minutes, edge_minutes, links, seconds, steps
+from observatory.features.fleet.types_traffic import AgentMinute, ChildStep, EdgeSum, Fork, SecondCount
 from observatory.store.fetches import HIGH, LIMIT, LOW, TENANT, Fetches
 from observatory.store.lists import any_named, any_of
 
-MOST = 500  # values of one IN list
-# So many numbers back forks are looked for: a bound on the work, not on the time.
+MAX_IN_LIST = 500  # values of one IN list
+# Forks are looked for among this many numbers back: a bound on the work, not on the time.
 LOOKED_AT = 20_000
-FAN = 50  # agents of a fork's children that are told
+FAN = 50  # agents of a fork's children that are returned
 T = TypeVar("T")
-BY_SPAN = links.c.kind == literal_column("'span'")  # in words: the index of these few is found by no value
-# The pulse of an open page asks every second.
+BY_SPAN = links.c.kind == literal_column("'span'")  # a literal: the partial index is not found by a parameter
+# An open page reads this every second.
 _SECONDS = (
     select(*(seconds.c[name] for name in SecondCount._fields))
     .where(seconds.c.tenant_id == TENANT, seconds.c.second.between(LOW, HIGH))
@@ -41,8 +41,8 @@ _CHILDREN_SINCE = (
 )
 
 
-class Placed(NamedTuple):
-    """A step as an edge needs it."""
+class StepLocation(NamedTuple):
+    """The columns of a step that an edge needs."""
 
     seq: int
     session_no: int
@@ -51,17 +51,19 @@ class Placed(NamedTuple):
     failed: bool
 
 
-class TrafficReads(Fetches):
-    async def placed(self, tenant_id: str, keys: Collection[int]) -> dict[int, Placed]:
+class MinuteCounterReads(Fetches):
+    async def placed(self, tenant_id: str, keys: Collection[int]) -> dict[int, StepLocation]:
         """Steps by the keys of their names."""
         return dict(await self._placed(tenant_id, "name_key", keys))
 
-    async def spanned(self, tenant_id: str, keys: Collection[int]) -> list[tuple[int, Placed]]:
+    async def spanned(self, tenant_id: str, keys: Collection[int]) -> list[tuple[int, StepLocation]]:
         """Steps by the keys of their spans, in order; several may have one."""
         found = await self._placed(tenant_id, "span_key", keys)
         return sorted(found, key=lambda pair: pair[1].seq)
 
-    async def _placed(self, tenant_id: str, column: str, keys: Collection[int]) -> list[tuple[int, Placed]]:
+    async def _placed(
+        self, tenant_id: str, column: str, keys: Collection[int]
+    ) -> list[tuple[int, StepLocation]]:
         found = []
         for part in parts(sorted(keys)):
             query = select(steps.c[column], *_PLACED).where(
@@ -70,9 +72,11 @@ class TrafficReads(Fetches):
             found += [(row[0], _placed(*row[1:])) for row in await self.fetch(tenant_id, query)]
         return found
 
-    async def waiting_for(self, tenant_id: str, keys: Collection[int]) -> dict[int, list[tuple[Placed, str]]]:
+    async def waiting_for(
+        self, tenant_id: str, keys: Collection[int]
+    ) -> dict[int, list[tuple[StepLocation, str]]]:
         """Steps that named a parent by these keys, and the kind of the link, by key."""
-        found: dict[int, list[tuple[Placed, str]]] = {}
+        found: dict[int, list[tuple[StepLocation, str]]] = {}
         for part in parts(sorted(keys)):
             for row in await self.fetch(tenant_id, _WAITING_FOR, tenant=tenant_id, keys=part):
                 found.setdefault(row[0], []).append((_placed(*row[2:]), row[1]))
@@ -128,8 +132,8 @@ class TrafficReads(Fetches):
         found = await self.fetch(tenant_id, _SECONDS, tenant=tenant_id, low=first, high=last)
         return [SecondCount(*row) for row in found]
 
-    async def children_since(self, tenant_id: str, after: int, since_ns: int, limit: int) -> list[Child]:
-        # Where that time begins, by its index: in a mesh that is still, all links would be walked through.
+    async def children_since(self, tenant_id: str, after: int, since_ns: int, limit: int) -> list[ChildStep]:
+        # Find where that time begins by its index: in an idle mesh, all links would be walked otherwise.
         first = await self.fetch(tenant_id, _FIRST_SINCE, tenant=tenant_id, low=since_ns)
         if not first:
             return []
@@ -137,7 +141,7 @@ class TrafficReads(Fetches):
         found = await self.fetch(
             tenant_id, _CHILDREN_SINCE, tenant=tenant_id, low=past, high=since_ns, most=limit
         )
-        return [Child(*row) for row in reversed(found)]
+        return [ChildStep(*row) for row in reversed(found)]
 
     async def split_at(self, tenant_id: str, keys: Collection[int]) -> dict[int, Fork]:
         found = await self.placed(tenant_id, keys)
@@ -169,13 +173,15 @@ class TrafficReads(Fetches):
         for key, step in heads.items():
             near = [child for child in children.get(key, ()) if child.seq != step.seq]
             if len(near) > 1:
-                whose = tuple(sorted({child.agent_no for child in near} - {0}))[:FAN]
-                found.append(Fork(step.seq, step.agent_no, step.session_no, step.at_ns, len(near), whose))
+                child_agents = tuple(sorted({child.agent_no for child in near} - {0}))[:FAN]
+                found.append(
+                    Fork(step.seq, step.agent_no, step.session_no, step.at_ns, len(near), child_agents)
+                )
         return sorted(found, key=lambda fork: (-fork.children, -fork.seq))[:limit]
 
     async def _children(
         self, tenant_id: str, keys: Collection[int], since_ns: int, until_ns: int
-    ) -> dict[int, list[Placed]]:
+    ) -> dict[int, list[StepLocation]]:
         joined = links.join(steps, and_(steps.c.tenant_id == links.c.tenant_id, steps.c.seq == links.c.seq))
         query = (
             select(links.c.parent_key, *_PLACED)
@@ -185,14 +191,14 @@ class TrafficReads(Fetches):
             .order_by(links.c.seq)
             .limit(LOOKED_AT)
         )
-        found: dict[int, list[Placed]] = {}
+        found: dict[int, list[StepLocation]] = {}
         for row in await self.fetch(tenant_id, query) if keys else []:
             found.setdefault(row[0], []).append(_placed(*row[1:]))
         return found
 
 
 _PLACED = (steps.c.seq, steps.c.session_no, steps.c.agent_no, steps.c.at_ns, steps.c.state, steps.c.status)
-# Asked with every batch.
+# Run with every batch.
 _WAITING_FOR = (
     select(links.c.parent_key, links.c.kind, *_PLACED)
     .select_from(links.join(steps, and_(steps.c.tenant_id == links.c.tenant_id, steps.c.seq == links.c.seq)))
@@ -200,11 +206,13 @@ _WAITING_FOR = (
 )
 
 
-def _placed(seq: int, session_no: int, agent_no: int, at_ns: int, state: str, status: str | None) -> Placed:
-    return Placed(seq, session_no, agent_no, at_ns, state == "refused" or status == "failure")
+def _placed(
+    seq: int, session_no: int, agent_no: int, at_ns: int, state: str, status: str | None
+) -> StepLocation:
+    return StepLocation(seq, session_no, agent_no, at_ns, state == "refused" or status == "failure")
 
 
-def parts(values: Collection[T], size: int = MOST) -> Iterator[list[T]]:
+def parts(values: Collection[T], size: int = MAX_IN_LIST) -> Iterator[list[T]]:
     left = iter(values)
     while some := list(islice(left, size)):
         yield some

@@ -1,8 +1,9 @@
-"""Where a cluster stands: regions of the usual clouds with coordinates, found in a cluster's name (S230).
+"""Where clusters are: regions of the usual clouds with coordinates, found in a cluster's name (S230).
 
-Law: never on a wrong spot. A name is placed when exactly one known region stands in it as whole words, of the
-provider it names if it names one; an operator's word goes before all. Everything else is listed as unplaced.
-Coordinates are those of the city or area a provider has published for a region, to a tenth of a degree.
+Law: no wrong place. A cluster is placed when its name contains exactly one known region as whole words,
+of the provider it names if it names one; an operator's setting takes precedence. Everything else is listed as
+unplaced. Coordinates are those of the city or area a provider has published for a region, to a tenth of a
+degree.
 """
 
 from __future__ import annotations
@@ -73,14 +74,14 @@ _WORDS: Final = re.compile(r"[^a-z0-9]+")
 
 
 class Region(NamedTuple):
-    region: str  # `aws:eu-central-1`; of an operator's own place its name
+    region: str  # `aws:eu-central-1`; the name, for an operator's own place
     name: str
     lat: float
     lon: float
 
 
-class Place(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Where an operator says a cluster stands: a known region, or a spot with a name."""
+class ClusterPlace(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Where an operator places a cluster: a known region, or coordinates with a name."""
 
     region: Name | None = None
     name: Name | None = None
@@ -97,7 +98,7 @@ def _read(provider: str, text: str) -> dict[str, Region]:
 
 
 REGIONS: Final[dict[str, Region]] = _read("aws", AWS) | _read("gcp", GCP) | _read("azure", AZURE)
-# A zone's letter may follow: eu-central-1a, europe-west4-b.
+# A zone letter may follow: eu-central-1a, europe-west4-b.
 _PATTERNS: Final = {
     key: re.compile(rf"(?:^|[^a-z0-9]){re.escape(key.partition(':')[2])}[a-f]?(?:$|[^a-z0-9])")
     for key in REGIONS
@@ -106,58 +107,58 @@ _PATTERNS: Final = {
 
 @lru_cache(maxsize=10_000)
 def region_of(cluster_id: str) -> Region | None:
-    """The one region its name tells of; None when it tells of none, or of two."""
+    """The only region in its name; None when there is none, or more than one."""
     name = cluster_id.lower()
     named = {PROVIDERS[word] for word in _WORDS.split(name) if word in PROVIDERS}
     if len(named) > 1:
         return None
-    found = [
+    matches = [
         key
         for key, pattern in _PATTERNS.items()
         if (not named or key.partition(":")[0] in named) and pattern.search(name)
     ]
-    return REGIONS[found[0]] if len(found) == 1 else None
+    return REGIONS[matches[0]] if len(matches) == 1 else None
 
 
-def placed(cluster_id: str | None, overrides: Mapping[str, Place]) -> Region | None:
-    """By an operator's word, of this cluster or of the longest beginning `…*` it has; else by its name."""
+def cluster_region(cluster_id: str | None, overrides: Mapping[str, ClusterPlace]) -> Region | None:
+    """By an operator's setting, for this cluster or the longest matching prefix `…*`; else by its name."""
     if not cluster_id:
         return None
-    mine = overrides.get(cluster_id)
-    if mine is None:
-        wide = [word for word in overrides if word.endswith("*") and cluster_id.startswith(word[:-1])]
-        mine = overrides[max(wide, key=len)] if wide else None
-    return region_of(cluster_id) if mine is None else spot_of(mine)
+    place = overrides.get(cluster_id)
+    if place is None:
+        prefixes = [word for word in overrides if word.endswith("*") and cluster_id.startswith(word[:-1])]
+        place = overrides[max(prefixes, key=len)] if prefixes else None
+    return region_of(cluster_id) if place is None else region_of_place(place)
 
 
-def spot_of(place: Place) -> Region | None:
-    """None where an operator says that it is to stand nowhere."""
+def region_of_place(place: ClusterPlace) -> Region | None:
+    """None where an operator keeps a cluster off the map."""
     if place.region is not None:
-        return known(place.region)
+        return find_region(place.region)
     if place.lat is None or place.lon is None:
         return None
     name = place.name or f"{place.lat}, {place.lon}"
     return Region(name, name, place.lat, place.lon)
 
 
-def known(region: str) -> Region | None:
+def find_region(region: str) -> Region | None:
     """By `aws:eu-central-1`, or by `eu-central-1` alone: no two providers share a name."""
     word = region.strip().lower()
     if word in REGIONS:
         return REGIONS[word]
-    found = [key for key in REGIONS if key.partition(":")[2] == word]
-    return REGIONS[found[0]] if len(found) == 1 else None
+    matches = [key for key in REGIONS if key.partition(":")[2] == word]
+    return REGIONS[matches[0]] if len(matches) == 1 else None
 
 
-def fault_in(cluster_id: str, place: Place) -> str | None:
-    """What is wrong with an operator's word, in a sentence."""
+def place_problem(cluster_id: str, place: ClusterPlace) -> str | None:
+    """What is wrong with an operator's setting, in a sentence."""
     if not cluster_id.strip("*") or "*" in cluster_id[:-1]:
-        return "names a cluster; * may stand at its end only"
+        return "names a cluster; * is allowed only at its end"
     if place.region is not None:
         if place.lat is not None or place.lon is not None:
-            return "either a region or a spot (lat and lon), not both"
-        if known(place.region) is None:
-            return "region is none that is known; give lat and lon instead"
+            return "either a region or coordinates (lat and lon), not both"
+        if find_region(place.region) is None:
+            return "unknown region; give lat and lon instead"
     elif (place.lat is None) != (place.lon is None):
-        return "a spot needs both lat and lon"
+        return "coordinates need both lat and lon"
     return None

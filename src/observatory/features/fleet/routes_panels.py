@@ -1,8 +1,8 @@
 """Fleet Command's panels: throughput, latency by region, health of gateway, bus and database (S303–S307).
 
-Throughput counts committed messages by the gateway's clock: seconds that are folded, and what is not folded
-yet out of the archive, so that it is current and other gateways' messages count. Latency is what the gateway
-itself measured: from a delivery's making to its acknowledgement; no agent's clock is trusted.
+Throughput counts committed messages by the gateway's clock: folded seconds, plus what is not folded yet from
+the archive, so that it is current and messages of other gateways count. Latency is measured by the gateway
+itself: from the creation of a delivery to its acknowledgement; no agent's clock is trusted.
 """
 
 from __future__ import annotations
@@ -16,26 +16,28 @@ import msgspec
 from litestar import Response, Router, get
 from litestar.params import FromQuery, QueryParameter
 
+from observatory.derived.ports import FoldProgress
 from observatory.errors import ObservatoryError, StoreError
 from observatory.features.fleet.panels import SECOND, Flow, flow, latencies
-from observatory.features.fleet.regions import placed
+from observatory.features.fleet.regions import cluster_region
 from observatory.features.fleet.routes_regions import places_of
-from observatory.features.schedule.clock_health import ClockHealth, clock_health
-from observatory.features.sessions.rows import rooms
-from observatory.features.transparency.health import Health, HealthPart, LogHealth, log_health
+from observatory.features.fleet.types_traffic import MapReads
+from observatory.features.insight.queries import status_of
+from observatory.features.schedule.queries_clock_health import ClockHealth, clock_health
+from observatory.features.sessions.queries_rows import membership_reads
+from observatory.features.transparency.queries_health import LogHealth, log_health
 from observatory.http.answers import json
-from observatory.http.app_state import Call, Here, House
-from observatory.http.insight import status_of
-from observatory.http.permissions import need
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.health import HealthPart, HealthStatus
+from observatory.http.permissions import require_permission
 from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.clock import from_ns
-from observatory.runtime.derived import Progress
 
-SAMPLED = 20_000  # acknowledgements, the newest, that are looked at for latencies
-UNFOLDED = 20_000  # numbers the analyst has not come to that are counted out of the archive
+SAMPLED = 20_000  # latencies are taken from this many acknowledgements, the newest
+UNFOLDED = 20_000  # numbers the analyst has not folded yet that are counted from the archive
 TRIES = 3
 SLOW_PING_MS, LATE_S, FULL = 250.0, 10.0, 0.5
-MEASURED = "from the making of a delivery to its acknowledgement by the receiver, by the gateway's clock"
+MEASURED = "from the creation of a delivery to its acknowledgement by the receiver, by the gateway's clock"
 RANK: dict[str, int] = {"ok": 0, "degraded": 1, "down": 2}
 Row = dict[str, Any]
 
@@ -78,7 +80,7 @@ class RegionLatency(LatencySpread, kw_only=True):
 
 
 class LatencyAnswer(msgspec.Struct, kw_only=True):
-    """`histogram` has one bucket more than `edges_ms`: for what is slower than the last."""
+    """`histogram` has one bucket more than `edges_ms`: for everything slower than the last edge."""
 
     minutes: int
     as_of: str
@@ -102,7 +104,7 @@ class GatewayHealth(HealthPart, kw_only=True):
 
 
 class BusHealth(HealthPart, kw_only=True):
-    """`address`, `away_since` and `last_error` are told of NATS only; never a user or a password."""
+    """`address`, `away_since` and `last_error` are given for NATS only; never a user or a password."""
 
     kind: Literal["memory", "nats"]
     connected: bool
@@ -112,7 +114,7 @@ class BusHealth(HealthPart, kw_only=True):
 
 
 class DatabaseHealth(HealthPart, kw_only=True):
-    """`size_bytes` is told to the home tenant only: others share the database."""
+    """`size_bytes` is given to the home tenant only: other tenants share the database."""
 
     dialect: Literal["sqlite", "postgresql"]
     ping_ms: float | None
@@ -129,7 +131,7 @@ class InsightHealth(HealthPart, kw_only=True):
 
 class FleetHealth(msgspec.Struct, kw_only=True):
     as_of: str
-    status: Health
+    status: HealthStatus
     gateway: GatewayHealth
     bus: BusHealth
     database: DatabaseHealth
@@ -140,7 +142,7 @@ class FleetHealth(msgspec.Struct, kw_only=True):
 
 IN_PROCESS: Row = {
     "status": "ok",
-    "text": "In process: it wakes this gateway's readers; others' commits are found in the database.",
+    "text": "In process: it wakes this gateway's readers; other gateways' commits are found in the database.",
     "kind": "memory",
     "connected": True,
     "address": None,
@@ -151,11 +153,11 @@ IN_PROCESS: Row = {
 
 @get("/fleet/throughput", summary="Messages by second or by minute", operation_id="fleet_throughput")
 async def fleet_throughput(
-    request: Call, house: Here, window: FromQuery[Literal["60s", "1h"]] = "60s"
+    request: Call, app: Here, window: FromQuery[Literal["60s", "1h"]] = "60s"
 ) -> Response[bytes]:
-    tenant_id, now_ns = (await need(request, house, "read")).tenant_id, house.clock()
+    tenant_id, now_ns = (await require_permission(request, app, "read")).tenant_id, app.clock()
     bucket_s = 1 if window == "60s" else 60
-    found, folded = await flow_of(house, tenant_id, now_ns, 60 * bucket_s)
+    found, folded = await flow_of(app, tenant_id, now_ns, 60 * bucket_s)
     points = found.points(now_ns, bucket_s)
     return json(
         {
@@ -170,38 +172,39 @@ async def fleet_throughput(
     )
 
 
-async def flow_of(house: House, tenant_id: str, now_ns: int, window_s: int) -> tuple[Flow, Progress]:
-    """Of the last so many seconds. What is folded while this reads counts once: the cursor is compared."""
+async def flow_of(app: AppState, tenant_id: str, now_ns: int, window_s: int) -> tuple[Flow, FoldProgress]:
+    """Traffic of the last `window_s` seconds. Comparing the cursor prevents counting a message twice while
+    the fold proceeds."""
     last = now_ns // SECOND
-    folded, counts = Progress(), []
+    folded, counts = FoldProgress(), []
     try:
         for _ in range(TRIES):
-            folded = await house.derived.progress(tenant_id)
-            counts = await house.derived.seconds(tenant_id, last - window_s, last + 1)
-            now = await house.derived.progress(tenant_id)
+            folded = await app.derived.progress(tenant_id)
+            counts = await app.derived.queries(MapReads).seconds(tenant_id, last - window_s, last + 1)
+            now = await app.derived.progress(tenant_id)
             if now.seq == folded.seq:
                 break
             folded = now
-    except StoreError:  # the record alone, then
-        folded, counts = Progress(), []
-    head, _ = await house.store.head(tenant_id)
+    except StoreError:  # fall back to the record alone
+        folded, counts = FoldProgress(), []
+    head, _ = await app.store.head(tenant_id)
     after = max(folded.seq, head - UNFOLDED)
-    left = await rooms(house).counted_past(tenant_id, after, UNFOLDED) if after < head else {}
+    left = await membership_reads(app).counts_after(tenant_id, after, UNFOLDED) if after < head else {}
     return flow(counts, left), folded
 
 
 @get("/fleet/latency", summary="How long deliveries take, by region", operation_id="fleet_latency")
 async def fleet_latency(
     request: Call,
-    house: Here,
-    minutes: Annotated[int, QueryParameter(ge=1, le=1_440, description="So far back.")] = 60,
+    app: Here,
+    minutes: Annotated[int, QueryParameter(ge=1, le=1_440, description="How far back, in minutes.")] = 60,
 ) -> Response[bytes]:
-    """Of the newest 20,000 acknowledged deliveries of that time, by where their receiver's cluster stands."""
-    tenant_id, now_ns = (await need(request, house, "read")).tenant_id, house.clock()
-    taken = await house.store.latencies(tenant_id, now_ns - minutes * 60 * SECOND, SAMPLED)
-    places = (await places_of(house, tenant_id))[0]
-    agents = await house.store.rows(tenant_id, "agents") if taken else []
-    where = {row["agent_no"]: placed(row["cluster_id"], places) for row in agents}
+    """Of the newest 20,000 acknowledged deliveries of that time, by the region of the receiver's cluster."""
+    tenant_id, now_ns = (await require_permission(request, app, "read")).tenant_id, app.clock()
+    taken = await app.store.latencies(tenant_id, now_ns - minutes * 60 * SECOND, SAMPLED)
+    places = (await places_of(app, tenant_id))[0]
+    agents = await app.store.rows(tenant_id, "agents") if taken else []
+    where = {row["agent_no"]: cluster_region(row["cluster_id"], places) for row in agents}
     spread = await asyncio.to_thread(
         lambda: latencies((spent_ns, where.get(agent_no)) for _, agent_no, spent_ns in taken)
     )
@@ -216,31 +219,31 @@ async def fleet_latency(
 
 
 @get("/fleet/health", summary="Gateway, bus, database and insight", operation_id="fleet_health")
-async def fleet_health(request: Call, house: Here) -> Response[bytes]:
-    tenant_id = (await need(request, house, "read")).tenant_id
-    database = await _database(house, tenant_id)
-    insight = await _insight(house, tenant_id)
+async def fleet_health(request: Call, app: Here) -> Response[bytes]:
+    tenant_id = (await require_permission(request, app, "read")).tenant_id
+    database = await _database(app, tenant_id)
+    insight = await _insight(app, tenant_id)
     parts = {
-        "gateway": await _gateway(house, tenant_id),
-        "bus": house.nats.health() if house.nats is not None else IN_PROCESS,
+        "gateway": await _gateway(app, tenant_id),
+        "bus": app.bus_health() if app.bus_health is not None else IN_PROCESS,
         "database": database,
         "insight": insight,
-        "log": await log_health(house, tenant_id),
-        "clock": await _clock(house, tenant_id),
+        "log": await log_health(app, tenant_id),
+        "clock": await _clock(app, tenant_id),
     }
     worst = max((part["status"] for part in parts.values()), key=RANK.__getitem__)
-    return json({"as_of": from_ns(house.clock()), "status": worst, **parts})
+    return json({"as_of": from_ns(app.clock()), "status": worst, **parts})
 
 
-async def _clock(house: House, tenant_id: str) -> Row:
+async def _clock(app: AppState, tenant_id: str) -> Row:
     try:
-        return await clock_health(house, tenant_id)
+        return await clock_health(app, tenant_id)
     except StoreError:
         return {
             "status": "down",
-            "text": "The record cannot be read, so the clock cannot be compared with it.",
-            "shows": from_ns(house.clock()),
-            "parted_s": round(house.wall.parted_ns / SECOND, 3),
+            "text": "The record cannot be read, so the clock cannot be checked against it.",
+            "shows": from_ns(app.clock()),
+            "parted_s": round(app.wall.offset_ns / SECOND, 3),
             "is_firing": False,
             "newest_event_at": None,
             "behind_record_s": 0.0,
@@ -250,64 +253,64 @@ async def _clock(house: House, tenant_id: str) -> Row:
         }
 
 
-async def _gateway(house: House, tenant_id: str) -> Row:
-    committer, now_ns = house.committer, house.clock()
+async def _gateway(app: AppState, tenant_id: str) -> Row:
+    committer, now_ns = app.committer, app.clock()
     waiting, size = committer.waiting
     share = max(waiting / committer.max_messages, size / committer.max_bytes)
-    status: Health = "ok"
-    text = "Takes what it is sent." if not waiting else f"Takes what it is sent; {waiting} wait to be stored."
-    if committer.struggling:
-        status, text = "down", "The last commit could not be made durable: what is sent is refused, not lost."
+    status: HealthStatus = "ok"
+    text = "Accepting messages." if not waiting else f"Accepting messages; {waiting} waiting to be stored."
+    if committer.is_store_failing:
+        status, text = "down", "The last commit was not durable: messages are refused, not lost."
     elif share > FULL:
-        status, text = "degraded", f"Its queue is {share:.0%} full: {waiting} messages wait to be stored."
+        status, text = "degraded", f"Its queue is {share:.0%} full: {waiting} messages waiting to be stored."
     rate = 0.0
     try:
-        rate = (await flow_of(house, tenant_id, now_ns, 60))[0].rate(now_ns)
+        rate = (await flow_of(app, tenant_id, now_ns, 60))[0].rate(now_ns)
     except StoreError:
-        status, text = "down", "It cannot read its database."
+        status, text = "down", "The gateway cannot read its database."
     return {
         "status": status,
         "text": text,
-        "up_since": from_ns(house.started_ns),
-        "version": house.settings.service_version,
+        "up_since": from_ns(app.started_ns),
+        "version": app.settings.service_version,
         "waiting": waiting,
         "waiting_bytes": size,
         "queue_limit": committer.max_messages,
-        "last_commit_ok": not committer.struggling,
+        "last_commit_ok": not committer.is_store_failing,
         "rate_per_s": rate,
-        "live_clients": house.feed.clients(tenant_id),
+        "live_clients": app.feed.clients(tenant_id),
     }
 
 
-async def _database(house: House, tenant_id: str) -> Row:
+async def _database(app: AppState, tenant_id: str) -> Row:
     began = time.perf_counter()
-    name = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}.get(house.store.dialect, house.store.dialect)
-    made: Row = {"dialect": house.store.dialect, "ping_ms": None, "size_bytes": None}
+    name = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}.get(app.store.dialect, app.store.dialect)
+    made: Row = {"dialect": app.store.dialect, "ping_ms": None, "size_bytes": None}
     try:
-        await house.store.ping()
+        await app.store.ping()
         made["ping_ms"] = round((time.perf_counter() - began) * 1_000, 3)
         if tenant_id == HOME_TENANT:
-            with suppress(StoreError):  # not everybody may ask PostgreSQL for it
-                made["size_bytes"] = await rooms(house).size_bytes()
+            with suppress(StoreError):  # the PostgreSQL role may lack the permission
+                made["size_bytes"] = await membership_reads(app).size_bytes()
     except ObservatoryError:
-        return {"status": "down", "text": f"{name} does not answer; nothing can be stored."} | made
+        return {"status": "down", "text": f"{name} does not respond; nothing can be stored."} | made
     slow = made["ping_ms"] > SLOW_PING_MS
-    text = f"{name} answers in {made['ping_ms']:.0f} ms" + (", slowly." if slow else ".")
+    text = f"{name} responds in {made['ping_ms']:.0f} ms" + (", slowly." if slow else ".")
     return {"status": "degraded" if slow else "ok", "text": text} | made
 
 
-async def _insight(house: House, tenant_id: str) -> Row:
-    enabled, running = house.settings.insight, house.analyst.alive
+async def _insight(app: AppState, tenant_id: str) -> Row:
+    enabled, running = app.settings.insight, app.analyst.alive
     made: Row = {"enabled": enabled, "running": running, "behind": 0, "lag_s": None, "folded_until": None}
     try:
-        found = await status_of(house, tenant_id)
+        found = await status_of(app, tenant_id)
     except StoreError:
-        return {"status": "down", "text": "What was folded cannot be read; the record is whole."} | made
+        return {"status": "down", "text": "The derived store cannot be read; the record is complete."} | made
     made |= {"behind": found.lag_messages, "lag_s": found.lag_s, "folded_until": found.cursor_at}
     if not enabled:
-        return {"status": "ok", "text": "Switched off: no goals, rates, search or costs by minute."} | made
+        return {"status": "ok", "text": "Disabled: no goals, rates, search or costs by minute."} | made
     if not running:
-        return {"status": "down", "text": "The analyst is not running; it is started again by itself."} | made
+        return {"status": "down", "text": "The analyst is not running; it restarts automatically."} | made
     if found.lag_s > LATE_S:
         text = f"The analyst is {found.lag_s:.0f} s behind: maps, costs and search are that old."
         return {"status": "degraded", "text": text} | made

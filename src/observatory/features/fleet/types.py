@@ -1,4 +1,4 @@
-"""What the doors of the map and of costs answer, as structs: for the OpenAPI document."""
+"""Response types of the map and of the cost pages, for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from observatory.features.fleet.node_states import NodeState
-from observatory.features.fleet.regions import Place
+from observatory.features.fleet.regions import ClusterPlace
+from observatory.features.fleet.types_node_states import NodeState
 
 EdgeStatus = Literal["Healthy", "Alert", "Blocked"]
 FleetLevel = Literal["cluster", "group", "agent"]
@@ -44,7 +44,7 @@ class HudAlarm(NodeAlarm, kw_only=True, rename={"source": "from"}):
 
 
 class Sign(msgspec.Struct, kw_only=True):
-    """A state by colour, mark and shape: never by its colour alone."""
+    """A state shown by colour, mark and shape: never by its colour alone."""
 
     state: NodeState
     colour: str
@@ -106,7 +106,7 @@ class FleetLayer(Summed, kw_only=True):
 
 
 class FleetEdge(msgspec.Struct, kw_only=True, rename={"source": "from"}):
-    """`edges` are as many as were put together; percentiles are then those of the slowest."""
+    """`edges` is how many were merged into this one; percentiles are then those of the slowest."""
 
     source: str
     to: str | None
@@ -173,7 +173,7 @@ class PlacedCluster(RegionItem, kw_only=True):
 
 
 class RegionsAnswer(msgspec.Struct, kw_only=True):
-    clusters: dict[str, Place]
+    clusters: dict[str, ClusterPlace]
     placed: list[PlacedCluster]
     unplaced: list[str]
     known: list[RegionItem]

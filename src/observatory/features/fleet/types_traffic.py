@@ -1,4 +1,4 @@
-"""What the map and the cost pages ask: minute counters of the derived store, and who is halted in the record.
+"""Rows and reads for the map and the cost pages: minute counters, and halted agents from the record.
 
 Committed rows of one tenant. Minutes are Unix minutes, both ends inclusive. What has no row counts nothing.
 """
@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 Dimension = Literal["agent", "session", "cluster", "type", "tool", "model"]
-Key = int | str  # of a dimension: an agent's or session's number, else the word, empty where there was none
+Key = int | str  # of a dimension: an agent's or session's number, else the name, empty where there was none
 
 
 class AgentMinute(NamedTuple):
@@ -24,7 +24,7 @@ class AgentMinute(NamedTuple):
 
 
 class SecondCount(NamedTuple):
-    """Of a whole tenant in one second since 1970."""
+    """Counts of a whole tenant in one second since 1970."""
 
     second: int
     messages: int
@@ -33,7 +33,7 @@ class SecondCount(NamedTuple):
     cost: float
 
 
-class Child(NamedTuple):
+class ChildStep(NamedTuple):
     """A step that names a parent by its key."""
 
     parent_key: int
@@ -43,7 +43,7 @@ class Child(NamedTuple):
 
 
 class EdgeSum(NamedTuple):
-    """What went from one agent to another in a span of minutes, and in its last two."""
+    """Traffic from one agent to another in a span of minutes, and in its last two."""
 
     from_no: int
     to_no: int
@@ -58,7 +58,7 @@ class EdgeSum(NamedTuple):
 
 
 class Fork(NamedTuple):
-    """A step several others name as their parent."""
+    """A step that several others name as their parent."""
 
     seq: int
     agent_no: int
@@ -68,7 +68,7 @@ class Fork(NamedTuple):
     child_agents: tuple[int, ...]
 
 
-class Spent(NamedTuple):
+class SpendingRow(NamedTuple):
     key: Key
     messages: int
     tokens: int
@@ -86,7 +86,7 @@ class Gap(NamedTuple):
     at_ns: int
 
 
-class Map(Protocol):
+class MapReads(Protocol):
     async def agent_minutes(self, tenant_id: str, first: int, last: int) -> list[AgentMinute]: ...
 
     async def edge_sums(self, tenant_id: str, first: int, last: int) -> list[EdgeSum]: ...
@@ -95,16 +95,16 @@ class Map(Protocol):
         """Both ends inclusive, in order."""
 
     async def forks(self, tenant_id: str, since_ns: int, until_ns: int, limit: int) -> list[Fork]:
-        """Among the newest steps of that time, so many of them looked at; the widest first."""
+        """Among a bounded number of the newest steps of that time; the widest first."""
 
-    async def children_since(self, tenant_id: str, after: int, since_ns: int, limit: int) -> list[Child]:
-        """Past a number and no older than that, the newest so many, in order."""
+    async def children_since(self, tenant_id: str, after: int, since_ns: int, limit: int) -> list[ChildStep]:
+        """After a number and no older than that, the newest `limit`, in order."""
 
     async def split_at(self, tenant_id: str, keys: Collection[int]) -> dict[int, Fork]:
-        """The steps children name by these keys, as forks without children."""
+        """The steps named as parents by these keys, as forks without children."""
 
 
-class Costs(Protocol):
+class SpendingReads(Protocol):
     async def spent_by(
         self,
         tenant_id: str,
@@ -113,15 +113,15 @@ class Costs(Protocol):
         last: int,
         limit: int,
         after: tuple[float, Key] | None = None,
-    ) -> list[Spent]:
-        """The dearest first; `after` is the cost and the key of the last one seen."""
+    ) -> list[SpendingRow]:
+        """The most expensive first; `after` is the cost and the key of the last one seen."""
 
-    async def spent_in_all(self, tenant_id: str, first: int, last: int) -> Spent: ...
+    async def spent_in_all(self, tenant_id: str, first: int, last: int) -> SpendingRow: ...
 
     async def cells(
         self, tenant_id: str, by: Dimension, keys: Collection[Key], first: int, last: int, width: int = 1
     ) -> list[tuple[Key, int, float]]:
-        """(key, minute // width, cost); what cost nothing is left out."""
+        """(key, minute // width, cost); cells without cost are left out."""
 
     async def column_sums(self, tenant_id: str, first: int, last: int, width: int) -> dict[int, float]:
         """minute // width → cost of everything."""
@@ -129,11 +129,11 @@ class Costs(Protocol):
     async def spent_together(
         self, tenant_id: str, since_ns: int, *, session_no: int | None = None, agent_no: int | None = None
     ) -> list[tuple[int, int, float]]:
-        """(session, agent, cost) of one session's or one agent's steps since then, the dearest first."""
+        """(session, agent, cost) of a session's or an agent's steps since then, the most expensive first."""
 
     async def spent_within(
         self, tenant_id: str, since_ns: int, until_ns: int, limit: int, **of: int
-    ) -> list[Spent]:
+    ) -> list[SpendingRow]:
         """Of one session's steps (`session_no`) by agent, or of one agent's (`agent_no`) by session."""
 
     async def cost_gaps(
@@ -148,7 +148,7 @@ class Costs(Protocol):
 
 
 class Halted(NamedTuple):
-    """An agent whose messages wait. cause: paused (by a person, in a session), else why they are held."""
+    """An agent that is paused or has held messages. cause: paused (by a person), else why they are held."""
 
     agent_no: int
     cause: str
@@ -159,6 +159,6 @@ class Halted(NamedTuple):
 
 @runtime_checkable
 class Halts(Protocol):
-    """Promised by every store of the record."""
+    """Implemented by every store of the record."""
 
     async def halted(self, tenant_id: str, limit: int) -> list[Halted]: ...

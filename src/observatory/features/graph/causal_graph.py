@@ -1,9 +1,9 @@
-"""How the steps of a session hang together: resolved parents, refused circles, orphans, depth.
+"""The causal graph of a session by place in sequence order: resolved parents, refused cycles, orphans, depth.
 
-Pure, and a function of the set of steps alone: they are looked at in sequence order, never by a clock, so any
+Pure, and a function of the set of steps alone: they are read in sequence order, never by a clock, so any
 order of arrival and any batching gives the same answer (rules S204–S208). An edge is known when the later of
-its two steps is archived; edges are taken in the order in which they become known, those of the newcomer
-before those that waited for it. The one that would close a circle is refused, the step stays. Nothing here
+its two steps is archived; edges are taken in the order in which they become known, those of the new step
+before those that waited for it. An edge that would close a cycle is refused, its step stays. Nothing here
 recurses and no walk has a hop limit.
 """
 
@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple, Protocol
 Kind = Literal["declared", "inferred", "span", "late", "attached", "intervention"]
 
 
-class Tied(Protocol):
-    """What of a step decides where it hangs. `span_id` may be dear: it is asked for only where some step
+class LinkedStep(Protocol):
+    """The members of a step that decide its edges. `span_id` may be expensive: it is read only if some step
     names its parent by a span."""
 
     @property
@@ -32,7 +32,7 @@ class Tied(Protocol):
     def parent_span_id(self) -> str | None: ...
 
 
-class Knot(NamedTuple):
+class NamedStep(NamedTuple):
     """A step of which nothing else is known."""
 
     name: str
@@ -42,90 +42,92 @@ class Knot(NamedTuple):
     parent_span_id: str | None
 
 
-class Weave:
-    """Steps by their place in sequence order. `up[i]` are the parents of `i`, the declared order kept."""
+class CausalGraph:
+    """Steps by their place in sequence order. `up[i]` are the parents of `i`, in declared order."""
 
-    def __init__(self, knots: Sequence[Tied], elsewhere: Container[str] = frozenset()) -> None:
-        size = len(knots)
-        self.knots = knots
+    def __init__(self, steps: Sequence[LinkedStep], elsewhere: Container[str] = frozenset()) -> None:
+        size = len(steps)
+        self.linked_steps = steps
         self.up: list[list[int]] = []
         self.down: list[list[int]] = [[] for _ in range(size)]
         self.refused: list[tuple[int, int]] = []  # (parent, child)
-        # The place at whose arrival it was known what a step is: its own, or that of a parent it cannot have.
+        # The place at whose arrival a step's edges were final: its own, or that of a refused parent.
         self.settled = list(range(size))
-        # By place, of the few that have any.
+        # By place; only for the few steps that have any.
         self.missing: dict[int, tuple[str, ...]] = {}
         self.outside: dict[int, tuple[str, ...]] = {}
-        self._tie(*self._wishes(elsewhere))
+        self._add_edges(*self._resolve_parents(elsewhere))
 
     def kinds(self) -> list[Kind]:
         """Per step the kind of its edges from earlier ones; one from a later step is `late`."""
         return [
-            "inferred" if knot.parent_inferred else "declared" if knot.parents else "span"
-            for knot in self.knots
+            "inferred" if one.parent_inferred else "declared" if one.parents else "span"
+            for one in self.linked_steps
         ]
 
-    def _wishes(self, elsewhere: Container[str]) -> tuple[list[list[int]], dict[int, list[int]]]:
-        """Per step the parents it asks for that are there; and, per parent that came later, who waited. Who
-        asks for itself waits too."""
-        knots = self.knots
-        names = {knots[place].name: place for place in range(len(knots) - 1, -1, -1)}  # the first counts
+    def _resolve_parents(self, elsewhere: Container[str]) -> tuple[list[list[int]], dict[int, list[int]]]:
+        """Per step the parents it names that exist; and, per parent that came later, the children that
+        waited. A step that names itself waits too."""
+        steps = self.linked_steps
+        names = {steps[place].name: place for place in range(len(steps) - 1, -1, -1)}  # the first counts
         spans = self._spans()
-        wishes: list[list[int]] = []
+        resolved: list[list[int]] = []
         waiting: dict[int, list[int]] = {}
-        for place, knot in enumerate(knots):
-            asked: list[int] = []
-            lost: list[str] = []
-            parents = knot.parents
+        for place, one in enumerate(steps):
+            parents_here: list[int] = []
+            unresolved: list[str] = []
+            parents = one.parents
             for name in parents:
                 found = names.get(name)
                 if found is None:
-                    lost.append(name)
-                elif found not in asked:
-                    asked.append(found)
+                    unresolved.append(name)
+                elif found not in parents_here:
+                    parents_here.append(found)
                     if found >= place:
                         waiting.setdefault(found, []).append(place)
-            if spans is not None and not parents and knot.parent_span_id is not None:
-                found = _by_span(spans.get(knot.parent_span_id, ()), place)
+            if spans is not None and not parents and one.parent_span_id is not None:
+                found = _by_span(spans.get(one.parent_span_id, ()), place)
                 if found is None:
-                    lost.append(f"span:{knot.parent_span_id}")
+                    unresolved.append(f"span:{one.parent_span_id}")
                 else:
-                    asked.append(found)
+                    parents_here.append(found)
                     if found >= place:
                         waiting.setdefault(found, []).append(place)
-            if lost:
-                self._lose(place, lost, elsewhere)
-            wishes.append(asked)
-        return wishes, waiting
+            if unresolved:
+                self._note_missing(place, unresolved, elsewhere)
+            resolved.append(parents_here)
+        return resolved, waiting
 
     def _spans(self) -> dict[str, list[int]] | None:
-        """Who has which span; None when nobody asks."""
-        knots = self.knots
-        if not any(knot.parent_span_id is not None and not knot.parents for knot in knots):
+        """Places by span; None when no step names a parent by span."""
+        steps = self.linked_steps
+        if not any(one.parent_span_id is not None and not one.parents for one in steps):
             return None
         spans: dict[str, list[int]] = {}
-        for place, knot in enumerate(knots):
-            spans.setdefault(knot.span_id, []).append(place)
+        for place, one in enumerate(steps):
+            spans.setdefault(one.span_id, []).append(place)
         return spans
 
-    def _lose(self, place: int, lost: Iterable[str], elsewhere: Container[str]) -> None:
-        missing = tuple(name for name in lost if name not in elsewhere)
-        outside = tuple(name for name in lost if name in elsewhere)
+    def _note_missing(self, place: int, unresolved: Iterable[str], elsewhere: Container[str]) -> None:
+        missing = tuple(name for name in unresolved if name not in elsewhere)
+        outside = tuple(name for name in unresolved if name in elsewhere)
         if missing:
             self.missing[place] = missing
         if outside:
             self.outside[place] = outside
 
-    def _tie(self, wishes: list[list[int]], waiting: dict[int, list[int]]) -> None:
+    def _add_edges(self, resolved: list[list[int]], waiting: dict[int, list[int]]) -> None:
         up, down = self.up, self.down
         early = {child for children in waiting.values() for child in children}
         refused: set[tuple[int, int]] = set()
-        for place, asked in enumerate(wishes):
-            up.append([parent for parent in asked if parent < place] if place in early else asked)
+        for place, parents_here in enumerate(resolved):
+            up.append(
+                [parent for parent in parents_here if parent < place] if place in early else parents_here
+            )
             for parent in up[place]:
                 down[parent].append(place)
             for child in waiting.get(place, ()):
-                # Only an edge to a step that came later can close a circle.
+                # Only an edge to a step that came later can close a cycle.
                 if child == place or self._is_above(child, place):
                     refused.add((place, child))
                 else:
@@ -133,14 +135,14 @@ class Weave:
                     down[place].append(child)
         for place in early:
             if len(up[place]) > 1:
-                order = {parent: rank for rank, parent in enumerate(wishes[place])}
+                order = {parent: rank for rank, parent in enumerate(resolved[place])}
                 up[place].sort(key=order.__getitem__)
         self.refused = sorted(refused, key=lambda edge: (max(edge), edge[1]))
         for parent, child in self.refused:
             self.settled[child] = max(self.settled[child], parent)
 
     def _is_above(self, upper: int, lower: int) -> bool:
-        """Whether `upper` is an ancestor of `lower`: looked for from both ends, so the shorter way counts."""
+        """Whether `upper` is an ancestor of `lower`: searched from both ends, so the shorter way decides."""
         above, below = [lower], [upper]
         seen_above, seen_below = {lower}, {upper}
         while above and below:
@@ -159,27 +161,27 @@ class Weave:
         return False
 
     def orphans(self) -> list[int]:
-        """Steps none of whose parents is there, though they named some."""
+        """Steps that named parents, none of which exists."""
         return [place for place in self.missing if not self.up[place] and place not in self.outside]
 
     def anchor(self, orphans: Container[int]) -> tuple[int | None, int]:
-        """Where orphans hang, the first root, else the first orphan itself; and the place at whose arrival
-        that came to be so."""
+        """Where orphans are attached: the first root, else the first orphan itself; and the place at whose
+        arrival that was decided."""
         free = [place for place, parents in enumerate(self.up) if not parents]
         root = next((place for place in free if place not in orphans), None)
         if root is not None:
             return root, self.settled[root]
         if not free:
             return None, 0
-        # Those before it were free too, until their parents came.
+        # Those before it had no parents either, until their parents came.
         return free[0], max([free[0], *(max(self.up[place]) for place in range(free[0]))])
 
     def levels(
         self, attached: Mapping[int, int], orphans: Iterable[int], anchored: int
     ) -> tuple[list[int], list[int], list[int]]:
-        """Per step its depth (the longest way down from a root), the last place that changed any way to it,
+        """Per step its depth (the longest path from a root), the last place that changed any path to it,
         and the order in which parents come before children."""
-        size = len(self.knots)
+        size = len(self.linked_steps)
         depth, moved = [0] * size, list(self.settled)
         for place in orphans:
             moved[place] = max(moved[place], anchored)

@@ -1,4 +1,4 @@
-"""`observatory dag`, `compare` and `annotate`: why a session went as it did, and what people make of it."""
+"""`observatory dag`, `compare` and `annotate`: a session's causal graph, two sessions compared, and notes."""
 
 from __future__ import annotations
 
@@ -6,39 +6,40 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from observatory.cli.gateway_client import ANY, Gateway
-from observatory.cli.prompts import File, Json, hand, path_of, session_of, tell, text_of, when
+from observatory.cli.gateway_client import ANY, GatewayOptions
+from observatory.cli.prompts import File, Json, api_session, path_of, print_result, session_of, text_of, when
 from observatory.cli.terminal import note, show_json, show_table
 
 MARGIN = 12  # deeper steps are indented no further
 INTENT = 48
 
 
-def dag(session: str, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """The causal graph of a session: steps under their parents, what each cost, who waits for what."""
-    with hand(gateway, json) as door:
-        found = door.ask("GET", path_of("sessions", session_of(door, session), "dag"))
+def dag(session: str, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """The causal graph of a session: steps under their parents, what each cost, which agents are waiting."""
+    with api_session(gateway, json) as client:
+        found = client.ask("GET", path_of("sessions", session_of(client, session), "dag"))
     if json:
         show_json(found)
         return
     rows = [_line(node) for node in _under_parents(found["nodes"])]
     show_table(
-        ("STEP", "AGENT", "DID", "STATUS", "SURE", "COST", "BRANCH", ""), rows, "no step was archived yet"
+        ("STEP", "AGENT", "ACTION", "STATUS", "CONFIDENCE", "COST", "BRANCH", ""), rows, "no archived steps"
     )
     for agent in found["agents"]:
         note(f"{agent['agent_id']}: {agent['badge']} (rule {agent['badge_rule']})")
     counted = found["summary"]
     note(
-        f"{counted['steps']} steps, {counted['forks']} forks, {counted['orphans']} orphans, "
-        f"{counted['cycles_refused']} circles refused, cost {counted['cost']:g}"
+        f"{_counted(counted['steps'], 'step')}, {_counted(counted['forks'], 'fork')}, "
+        f"{_counted(counted['orphans'], 'orphan')}, {_counted(counted['cycles_refused'], 'cycle')} refused, "
+        f"cost {counted['cost']:g}"
     )
 
 
-def compare(left: str, right: str, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Two sessions step by step: where they part, and what that made of outcome and cost."""
-    with hand(gateway, json) as door:
-        names = [session_of(door, one) for one in (left, right)]
-        found = door.ask("GET", "/v1/compare", left=names[0], right=names[1])
+def compare(left: str, right: str, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Compare two sessions step by step: where they diverge, and the effect on outcome and cost."""
+    with api_session(gateway, json) as client:
+        names = [session_of(client, one) for one in (left, right)]
+        found = client.ask("GET", "/v1/compare", left=names[0], right=names[1])
     if json:
         show_json(found)
         return
@@ -66,22 +67,24 @@ def annotate(
     step: str,
     text: str | None = None,
     *,
-    label: Annotated[str | None, Parameter(help="A word of your own to find it by.")] = None,
-    category: Annotated[str | None, Parameter(help="A kind of failure, of those the gateway lists.")] = None,
+    label: Annotated[str | None, Parameter(help="A label of your own, to find the note by.")] = None,
+    category: Annotated[
+        str | None, Parameter(help="A failure category, one of those the gateway lists.")
+    ] = None,
     file: File = None,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Note something about a step: up to 4 KB; the record keeps its hash."""
+    """Add a note to a step: up to 4 KB; the record keeps its hash."""
     body: dict[str, Any] = {"text": text_of(text, file, "the note"), "label": label, "category": category}
-    with hand(gateway, json) as door:
-        where = path_of("sessions", session_of(door, session), "steps", step, "annotations")
-        answer = door.ask("POST", where, body)
-    tell(answer, json, f"noted as {answer['annotation_id']}")
+    with api_session(gateway, json) as client:
+        where = path_of("sessions", session_of(client, session), "steps", step, "annotations")
+        answer = client.ask("POST", where, body)
+    print_result(answer, json, f"added note {answer['annotation_id']}")
 
 
 def _under_parents(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each step after its first parent, children in the order they came; commands after all."""
+    """Each step after its first parent, children in order of arrival; commands last."""
     children: dict[str | None, list[dict[str, Any]]] = {}
     for node in nodes:
         children.setdefault(node.get("parent"), []).append(node)
@@ -107,24 +110,28 @@ def _line(node: dict[str, Any]) -> tuple[Any, ...]:
             when(node["at"]),
         )
     indent = "· " * min(node["depth"], MARGIN)
-    sure = (
+    confidence = (
         ""
         if node["confidence"] is None
         else f"{node['confidence']:.2f}{'!' if node['low_confidence'] else ''}"
     )
-    did = node["tool"] or (node["intent"] or node["message_type"])[:INTENT]
+    action = node["tool"] or (node["intent"] or node["message_type"])[:INTENT]
     signs = [*node["flags"], *([] if node["state"] == "forwarded" else [node["state"]])]
     signs += ["terminal"] if node["is_terminal"] else []
     return (
         f"{indent}{node['step_id']}",
         node["agent_id"],
-        did,
+        action,
         node["status"],
-        sure,
+        confidence,
         f"{node['cost']:g}",
         f"{node['branch_cost']:g}",
         ", ".join(signs),
     )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _side(step: dict[str, Any] | None) -> str:

@@ -1,27 +1,26 @@
-"""Steps and their links: one row a message, one row a declared parent.
+"""The steps fold: one row for each message, and one for each declared parent.
 
-A refused message cost nothing: the corridor adds nothing of it either. A revised one gets the row its content
-now makes, but keeps what it was found to cost: content a person put there did not change what was spent.
+A refused message cost nothing: the pipeline counts nothing for it either. A revised message gets the row of
+its new content, but keeps its computed cost: content written by a person does not change what was spent.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
-from observatory.features.costs.step_cost import spent, tokens_of
+from observatory.derived.reads import DerivedReads
+from observatory.derived.seen import Batch, DerivedWrite, Finding, Fold, FoldMessage, step_key
+from observatory.features.graph.fold_causes import CycleFold
+from observatory.features.graph.queries_causes import CauseReads
+from observatory.pipeline.ports import RecordReads
+from observatory.pipeline.step_cost import cost_of_step, tokens_of
 from observatory.protocol.messages import ActionConfirmation, StatusAlert
-from observatory.runtime.seen import Batch, Finding, Put, Seen
-from observatory.store.derived import DerivedReads
-from observatory.store.keys import dedupe_key
 
-# A step's keys are wanted by several folds when it comes, and again by those that name it.
-key_of = lru_cache(maxsize=16_384)(dedupe_key)
 KNOWN = 10_000  # totals remembered; beyond, all are read again
 Key = tuple[str, int, int]  # tenant, session, agent
 
 
-class Steps:
+class StepFold:
     name = "steps"
 
     def __init__(self, derived: DerivedReads) -> None:
@@ -31,7 +30,7 @@ class Steps:
     def forget(self) -> None:
         self._totals.clear()
 
-    async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
+    async def fold(self, batch: Batch) -> tuple[list[DerivedWrite], list[Finding]]:
         await self._recall(batch)
         revised = [seen.seq for seen in batch.messages if seen.revised]
         costs = await self._derived.costs_of(batch.tenant_id, [seq for seq in revised if seq <= batch.after])
@@ -43,7 +42,7 @@ class Steps:
             cost = costs.get(seen.seq, 0.0)
             if not seen.revised and seen.state != "refused" and seen.log is not None:
                 key = (tenant_id, seen.session_no, seen.agent_no)
-                found = spent(seen.log.state_delta, totals.get(key, 0.0))
+                found = cost_of_step(seen.log.state_delta, totals.get(key, 0.0))
                 if found is not None:
                     cost, totals[key] = found.cost, found.total
                     changed[key[1:]] = (found.total, seen.seq)
@@ -51,15 +50,17 @@ class Steps:
             steps[seen.seq] = step_row(tenant_id, seen, cost)
             links[seen.seq] = link_rows(tenant_id, seen)
         puts = [
-            Put("insight_steps", list(steps.values())),
-            Put("insight_links", [row for rows in links.values() for row in rows], clear=revised),
+            DerivedWrite("insight_steps", list(steps.values())),
+            DerivedWrite("insight_links", [row for rows in links.values() for row in rows], clear=revised),
         ]
         if changed:
-            puts.append(Put("insight_totals", [_total(key, value) for key, value in changed.items()]))
+            puts.append(
+                DerivedWrite("insight_totals", [_total(key, value) for key, value in changed.items()])
+            )
         return puts, []
 
     async def _recall(self, batch: Batch) -> None:
-        """The totals that this batch's figures are held against."""
+        """Loads the totals this batch's figures are compared with."""
         if len(self._totals) > KNOWN:
             self._totals.clear()
         tenant_id = batch.tenant_id
@@ -81,7 +82,7 @@ def _total(key: tuple[int, int], value: tuple[float, int]) -> dict[str, Any]:
     return {"session_no": key[0], "agent_no": key[1], "total": value[0], "seq": value[1]}
 
 
-def step_row(tenant_id: str, seen: Seen, cost: float) -> dict[str, Any]:
+def step_row(tenant_id: str, seen: FoldMessage, cost: float) -> dict[str, Any]:
     status: str | None = None
     tool: str | None = None
     reported: float | None = None
@@ -105,8 +106,8 @@ def step_row(tenant_id: str, seen: Seen, cost: float) -> dict[str, Any]:
             status = payload.severity
     return {
         "seq": seen.seq,
-        "name_key": key_of(tenant_id, seen.name),
-        "span_key": key_of(tenant_id, seen.span_id),
+        "name_key": step_key(tenant_id, seen.name),
+        "span_key": step_key(tenant_id, seen.span_id),
         "session_no": seen.session_no,
         "agent_no": seen.agent_no,
         "recipient_no": seen.recipient_no,
@@ -125,13 +126,17 @@ def step_row(tenant_id: str, seen: Seen, cost: float) -> dict[str, Any]:
     }
 
 
-def link_rows(tenant_id: str, seen: Seen) -> list[dict[str, Any]]:
+def link_rows(tenant_id: str, seen: FoldMessage) -> list[dict[str, Any]]:
     """Parents by name; an envelope's by its span."""
     kind = "inferred" if seen.parent_inferred else "declared"
-    found = {key_of(tenant_id, name): kind for name in seen.parents}
+    found = {step_key(tenant_id, name): kind for name in seen.parents}
     if not seen.parents and seen.parent_span_id is not None:
-        found[key_of(tenant_id, seen.parent_span_id)] = "span"
+        found[step_key(tenant_id, seen.parent_span_id)] = "span"
     return [
         {"seq": seen.seq, "parent_key": key, "kind": how, "session_no": seen.session_no}
         for key, how in found.items()
     ]
+
+
+def folds(derived: DerivedReads, past: RecordReads) -> list[Fold]:
+    return [StepFold(derived), CycleFold(derived.queries(CauseReads), past)]

@@ -1,4 +1,4 @@
-"""Causality in the derived store: who named a step before it came, and what descends from a step."""
+"""Reads of causality in the derived store: children that named a step before it came, and descendants."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Collection
 
 from sqlalchemy import select
 
-from observatory.store.derived_tables import links, steps
+from observatory.derived.tables import links, steps
 from observatory.store.fetches import TENANT, Fetches, portions
 from observatory.store.lists import any_named
 
-DEEPEST = 20_000  # descendants looked at; a larger brood is taken for reached
-# Asked with every batch.
+DEEPEST = 20_000  # descendants looked at; a larger set counts as reaching everything
+# Run with every batch.
 _AWAITED = select(links.c.seq, links.c.parent_key).where(
     links.c.tenant_id == TENANT, any_named(links.c.parent_key, "keys")
 )
@@ -26,7 +26,7 @@ class CauseReads(Fetches):
             found += [(row[0], row[1]) for row in rows]
         return found
 
-    async def brood(self, tenant_id: str, seq: int) -> set[int] | None:
+    async def descendant_keys(self, tenant_id: str, seq: int) -> set[int] | None:
         """Keys of the names and spans of a step and its descendants; None when they are too many."""
         down = (
             select(steps.c.name_key, steps.c.span_key)

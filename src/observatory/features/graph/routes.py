@@ -1,6 +1,6 @@
-"""The session drill-down: its causal graph, and everything one step tells (rules S204–S215).
+"""A session's causal graph and the details of one step over HTTP (rules S204–S215).
 
-Read from the archive, so always current. A graph's nodes are short; the whole of a step has its own door.
+Read from the archive, so always current. A graph's nodes are short; a whole step has its own endpoint.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from litestar.background_tasks import BackgroundTask
 from litestar.enums import MediaType
 from litestar.params import FromPath, QueryParameter
 
-from observatory.features.annotations.routes import annotation_item
-from observatory.features.graph.loader import Loaded, Row, load, session_row
-from observatory.features.graph.step_details import detail
-from observatory.features.sessions.rows import is_sealed
+from observatory.derived.seen import FoldMessage
+from observatory.features.graph.queries_session import LoadedSession, Row, load, session_row
+from observatory.features.graph.types_annotations import annotation_item
+from observatory.features.graph.types_step_details import detail
+from observatory.features.thoughts.queries_seals import is_sealed
 from observatory.http.answers import MAX_SEQUENCE, Refusal, json
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
 from observatory.protocol import clock
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import canonical_uuid
-from observatory.runtime.seen import Seen
 
 
 @get("/sessions/{session_id:str}/dag", summary="A session's causal graph", operation_id="session_dag")
 async def session_dag(
     request: Call,
-    house: Here,
+    app: Here,
     session_id: FromPath[str],
     after: Annotated[
         int | None,
@@ -42,23 +42,25 @@ async def session_dag(
     ] = None,
     since: Annotated[
         str | None,
-        QueryParameter(description="`as_of` of the answer before: of what only time changes, what is new."),
+        QueryParameter(
+            description="`as_of` of the previous answer: includes changes made only by time since."
+        ),
     ] = None,
 ) -> Response[bytes]:
-    """Nodes in sequence order. With `after`, nodes and edges replace those a reader has of them."""
-    who = await need(request, house, "read")
+    """Nodes in sequence order. With `after`, nodes and edges replace those the reader has."""
+    principal = await require_permission(request, app, "read")
     since_ns = _time(since)
-    session = await session_row(house, who.tenant_id, session_id)
-    loaded = await load(house, who.tenant_id, session, is_glance=True)
-    body = await asyncio.to_thread(_encoded, loaded, house.clock(), after, since_ns)
-    # To let go of 10,000 steps takes as long as to write them down: in a thread, when the answer is off.
-    gone = BackgroundTask(asyncio.to_thread, loaded.graph.clear)
-    return Response(body, media_type=MediaType.JSON, background=gone)
+    session = await session_row(app, principal.tenant_id, session_id)
+    loaded = await load(app, principal.tenant_id, session, is_glance=True)
+    body = await asyncio.to_thread(_encoded, loaded, app.clock(), after, since_ns)
+    # Freeing 10,000 steps takes as long as encoding them: in a thread, after the response was sent.
+    clear = BackgroundTask(asyncio.to_thread, loaded.graph.clear)
+    return Response(body, media_type=MediaType.JSON, background=clear)
 
 
-def _encoded(loaded: Loaded, now_ns: int, after: int | None, since_ns: int | None) -> bytes:
+def _encoded(loaded: LoadedSession, now_ns: int, after: int | None, since_ns: int | None) -> bytes:
     graph = loaded.graph
-    shown = graph.drawn(now_ns) if after is None else graph.drawn_since(after, now_ns, since_ns)
+    drawing = graph.drawn(now_ns) if after is None else graph.drawn_since(after, now_ns, since_ns)
     return msgspec.json.encode(
         {
             "session_id": loaded.session["session_id"],
@@ -66,8 +68,8 @@ def _encoded(loaded: Loaded, now_ns: int, after: int | None, since_ns: int | Non
             "as_of": from_ns(now_ns),
             "after": after,
             "truncated": loaded.truncated,
-            "nodes": shown.nodes,
-            "edges": shown.edges,
+            "nodes": drawing.nodes,
+            "edges": drawing.edges,
             "refused_edges": graph.refused(),
             "roots": graph.roots(now_ns),
             "agents": graph.agents(now_ns, loaded.paused, loaded.undecided),
@@ -87,34 +89,34 @@ def _time(text: str | None) -> int | None:
 
 @get(
     "/sessions/{session_id:str}/steps/{step:str}",
-    summary="Everything one step tells",
+    summary="Everything recorded about one step",
     operation_id="session_step",
 )
 async def session_step(
-    request: Call, house: Here, session_id: FromPath[str], step: FromPath[str]
+    request: Call, app: Here, session_id: FromPath[str], step: FromPath[str]
 ) -> Response[bytes]:
-    """By step id, message id or sequence number; a step id that holds a slash by its message id."""
-    who = await need(request, house, "read")
-    session = await session_row(house, who.tenant_id, session_id)
-    loaded = await load(house, who.tenant_id, session)
+    """By step id, message id or sequence number; if the step id contains a slash, use the message id."""
+    principal = await require_permission(request, app, "read")
+    session = await session_row(app, principal.tenant_id, session_id)
+    loaded = await load(app, principal.tenant_id, session)
     seen = find(loaded, step)
     if seen is None:
         raise Refusal(404, "not_found", "no step or message of this session has that id")
-    shown = await asyncio.to_thread(detail, loaded.graph, seen, house.clock())
-    return json(shown | await _about(house, who.tenant_id, seen))
+    details = await asyncio.to_thread(detail, loaded.graph, seen, app.clock())
+    return json(details | await _about(app, principal.tenant_id, seen))
 
 
-def find(loaded: Loaded, step: str) -> Seen | None:
-    wanted = canonical_uuid(step) or step
+def find(loaded: LoadedSession, step: str) -> FoldMessage | None:
+    step_id = canonical_uuid(step) or step
     for seen in loaded.graph.steps():
-        if wanted in (seen.step_id, seen.message_id, seen.name, str(seen.seq)):
+        if step_id in (seen.step_id, seen.message_id, seen.name, str(seen.seq)):
             return seen
     return None
 
 
-async def _about(house: House, tenant_id: str, seen: Seen) -> dict[str, Any]:
-    """What people and gates did with it, and where its exact bytes are."""
-    store, here = house.store, {"sequence_number": seen.seq}
+async def _about(app: AppState, tenant_id: str, seen: FoldMessage) -> dict[str, Any]:
+    """What people and gates did with the step, and where its exact bytes are."""
+    store, here = app.store, {"sequence_number": seen.seq}
     holds = await store.rows(tenant_id, "holds", **here)
     rewrites = await store.rows(tenant_id, "rewrites", message_seq=seen.seq)
     notes = await store.rows(tenant_id, "annotations", session_no=seen.session_no, **here)
@@ -124,7 +126,7 @@ async def _about(house: House, tenant_id: str, seen: Seen) -> dict[str, Any]:
         "rewrites": [_rewrite(row) for row in rewrites],
         "annotations": [annotation_item(row, seen) for row in notes if row["removed_ns"] is None],
         "review": _review(reviews[0]) if reviews else None,
-        "sealed": await is_sealed(house, tenant_id, seen.session_id, seen.seq),
+        "sealed": await is_sealed(app, tenant_id, seen.session_id, seen.seq),
         "links": {
             "message": f"/v1/messages/{seen.message_id}",
             "exact_bytes": f"/v1/messages/{seen.message_id}?raw=true",

@@ -1,4 +1,4 @@
-"""What the doors of the session drill-down answer, as structs: for the OpenAPI document."""
+"""Response types of the session drill-down, for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from observatory.features.annotations.commands import Outcome
 from observatory.features.graph.badge import Badge
 from observatory.features.graph.causal_graph import Kind
+from observatory.features.graph.types_annotations import Outcome
 
 State = Literal["forwarded", "held", "rejected", "refused"]
 
@@ -39,7 +39,7 @@ class DagNode(msgspec.Struct, kw_only=True):
     held_because: str | UnsetType | None = UNSET
     is_terminal: bool | UnsetType = UNSET
     entropy_score: float | UnsetType | None = UNSET
-    tokens: int | UnsetType | None = UNSET  # null: nobody told
+    tokens: int | UnsetType | None = UNSET  # null: not reported
     cost: float | UnsetType = UNSET
     branch_cost: float | UnsetType = UNSET
     parent: str | UnsetType | None = UNSET
@@ -81,7 +81,7 @@ class DagAgent(msgspec.Struct, kw_only=True):
 
 
 class DagAnswer(msgspec.Struct, kw_only=True):
-    """With `after`, nodes and edges replace those a reader has of the nodes named; the rest is whole."""
+    """With `after`, nodes and edges replace those a reader has; the other members are complete."""
 
     session_id: str
     version: int
@@ -97,7 +97,7 @@ class DagAnswer(msgspec.Struct, kw_only=True):
 
 
 class StepAnswer(DagNode, kw_only=True):
-    """Everything one step tells."""
+    """Everything recorded about one step."""
 
     session_id: str
     trace: dict[str, str | None]
@@ -109,7 +109,7 @@ class StepAnswer(DagNode, kw_only=True):
     provider: str | None
     capability_version: str | None
     recipient: str | None
-    gateway_away: bool  # it was done without the gateway's verdict
+    gateway_away: bool  # it was executed without the gateway's verdict
     children: list[dict[str, Any]]
     children_count: int
     interventions: list[DagNode]
@@ -130,7 +130,7 @@ class ComparedStep(msgspec.Struct, kw_only=True):
     duration_delta_ms: int | UnsetType = UNSET
 
 
-class Divergence(ComparedStep, kw_only=True):
+class FirstDivergence(ComparedStep, kw_only=True):
     index: int
 
 
@@ -146,7 +146,7 @@ class CompareAnswer(msgspec.Struct, kw_only=True):
     right: dict[str, Any]
     delta: dict[str, Any]
     memory: dict[str, Any]
-    first_divergence: Divergence | None
+    first_divergence: FirstDivergence | None
     counts: dict[str, int]
     alignment: Aligned
     steps: list[ComparedStep]
@@ -204,7 +204,7 @@ class ReviewItem(msgspec.Struct, kw_only=True):
 
 
 class ReviewList(msgspec.Struct, kw_only=True):
-    """`threshold` is the confidence below which a step comes into the queue."""
+    """`threshold` is the confidence below which a step enters the queue."""
 
     items: list[ReviewItem]
     next_cursor: str | None

@@ -1,7 +1,7 @@
-"""`observatory hooks`: webhooks that come in, from the terminal.
+"""`observatory hooks`: manage inbound webhooks.
 
-A secret is printed once, when it is made; one that the sender has chosen is read from a file, never from the
-command line, where everybody on the machine could see it.
+A secret is printed once, when it is created; one chosen by the sender is read from a file, never from the
+command line, where other users of the machine could see it.
 """
 
 from __future__ import annotations
@@ -10,21 +10,31 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from observatory.cli.gateway_client import ANY, Api, Gateway
+from observatory.cli.gateway_client import ANY, GatewayApi, GatewayOptions
 from observatory.cli.listing import Cell, at, show_rows
-from observatory.cli.prompts import Json, Yes, confirm, content_of, hand, one_of, path_of, tell, text_of
-from observatory.cli.terminal import Misused, note, say, show_json
+from observatory.cli.prompts import (
+    Json,
+    Yes,
+    api_session,
+    confirm,
+    content_of,
+    one_of,
+    path_of,
+    print_result,
+    text_of,
+)
+from observatory.cli.terminal import InvalidArguments, note, say, show_json
 
 HOOKS = "`observatory hooks list`"
-TEXT = "As it stands; after = it is an expression over the body."
-Found = Annotated[str | None, Parameter(help="An expression (JMESPath) over the body.")]
-Given = Annotated[str | None, Parameter(help=TEXT)]
+TEXT = "A literal; after = it is an expression over the body."
+ExpressionOption = Annotated[str | None, Parameter(help="An expression (JMESPath) over the body.")]
+TextOption = Annotated[str | None, Parameter(help=TEXT)]
 MappingFile = Annotated[str | None, Parameter(help="Read the mapping, JSON, from this file; - is stdin.")]
-SecretFile = Annotated[str | None, Parameter(help="Read the secret from this file; without it, one is made.")]
+SecretFile = Annotated[str | None, Parameter(help="Read the secret from this file; default: generate one.")]
 
 hooks = App(
     name="hooks",
-    help="Webhooks in: list, add, change, rotate, disable, enable, remove, calls, call, try.",
+    help="Inbound webhooks: list, add, change, rotate, disable, enable, remove, calls, call, try.",
 )
 
 
@@ -37,15 +47,17 @@ def _mapping(file: str | None, target: dict[str, str | None], **members: str | N
     given = {name: text for name, text in members.items() if text is not None}
     if file is not None:
         if named or given:
-            raise Misused("give the mapping in a file, or member by member, not both")
+            raise InvalidArguments("give the mapping in a file, or member by member, not both")
         return content_of(file)
     if len(named) != 1 or "intent" not in given:
-        raise Misused("give --intent and one of --agent, --capability and --cluster, or a --mapping file")
+        raise InvalidArguments(
+            "give --intent and one of --agent, --capability and --cluster, or a --mapping file"
+        )
     return given | {"intent": _text(given["intent"]), "target": named}
 
 
-def _hook(door: Api, text: str) -> dict[str, Any]:
-    return one_of(door.ask("GET", "/v1/webhooks/in")["items"], text, ("name", "hook_id"), HOOKS)
+def _hook(client: GatewayApi, text: str) -> dict[str, Any]:
+    return one_of(client.ask("GET", "/v1/webhooks/in")["items"], text, ("name", "hook_id"), HOOKS)
 
 
 def _target(row: dict[str, Any]) -> str:
@@ -61,10 +73,10 @@ def _secret(file: str | None) -> dict[str, str]:
 
 
 @hooks.command(name="list")
-def list_hooks(*, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Where the outside may call, and whom it reaches."""
-    with hand(gateway, json) as door:
-        rows = list(door.items("/v1/webhooks/in"))
+def list_hooks(*, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """List inbound webhooks and their targets."""
+    with api_session(gateway, json) as client:
+        rows = list(client.items("/v1/webhooks/in"))
     columns: dict[str, Cell] = {
         "HOOK": "hook_id",
         "NAME": "name",
@@ -77,7 +89,7 @@ def list_hooks(*, json: Json = False, gateway: Gateway = ANY) -> None:
         "CALLED": at("last_called_at"),
         "URL": "url",
     }
-    show_rows(rows, json, columns, "nobody outside may call")
+    show_rows(rows, json, columns, "no webhooks")
 
 
 @hooks.command(name="add")
@@ -85,22 +97,24 @@ def add_hook(
     name: str,
     *,
     scheme: Annotated[str, Parameter(help="How the sender signs: standard, github, stripe or slack.")],
-    intent: Given = None,
-    agent: Given = None,
-    capability: Given = None,
-    cluster: Given = None,
-    payload: Found = None,
-    session: Found = None,
-    when: Found = None,
-    delivery_id: Found = None,
+    intent: TextOption = None,
+    agent: TextOption = None,
+    capability: TextOption = None,
+    cluster: TextOption = None,
+    payload: ExpressionOption = None,
+    session: ExpressionOption = None,
+    when: ExpressionOption = None,
+    delivery_id: ExpressionOption = None,
     mapping: MappingFile = None,
     secret_file: SecretFile = None,
-    window: Annotated[int | None, Parameter(help="Seconds the signed time may lie from ours.")] = None,
+    window: Annotated[
+        int | None, Parameter(help="Seconds the signed time may differ from the gateway's.")
+    ] = None,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Open a hook. Its secret is printed this once; try the mapping before with `observatory hooks try`."""
-    wanted = _mapping(
+    """Add an inbound webhook. Its secret is printed once; test its mapping first with `hooks try`."""
+    whole = _mapping(
         mapping,
         {"agent": agent, "capability": capability, "cluster": cluster},
         intent=intent,
@@ -109,20 +123,20 @@ def add_hook(
         when=when,
         delivery_id=delivery_id,
     )
-    body: dict[str, Any] = {"name": name, "scheme": scheme, "mapping": wanted} | _secret(secret_file)
+    body: dict[str, Any] = {"name": name, "scheme": scheme, "mapping": whole} | _secret(secret_file)
     if window is not None:
         body["window_s"] = window
-    with hand(gateway, json, "admin") as door:
-        answer = door.ask("POST", "/v1/webhooks/in", body)
-    _told(answer, json, f"{answer['name']} may be called at {answer['url']}")
+    with api_session(gateway, json, "admin") as client:
+        answer = client.ask("POST", "/v1/webhooks/in", body)
+    _show_secret(answer, json, f"added {answer['name']} at {answer['url']}")
 
 
-def _told(answer: dict[str, Any], json: bool, sentence: str) -> None:
+def _show_secret(answer: dict[str, Any], json: bool, sentence: str) -> None:
     if json:
         show_json(answer)
         return
     note(sentence)
-    note("its secret, shown this once:")
+    note("secret, shown only once:")
     say(answer["secret"])
 
 
@@ -130,37 +144,39 @@ def _told(answer: dict[str, Any], json: bool, sentence: str) -> None:
 def change_hook(
     hook: str,
     *,
-    name: Annotated[str | None, Parameter(help="Call it otherwise.")] = None,
+    name: Annotated[str | None, Parameter(help="A new name.")] = None,
     mapping: MappingFile = None,
-    window: Annotated[int | None, Parameter(help="Seconds the signed time may lie from ours.")] = None,
+    window: Annotated[
+        int | None, Parameter(help="Seconds the signed time may differ from the gateway's.")
+    ] = None,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Change a hook, by its id or name; from the next call on."""
+    """Change a webhook, by its id or name; effective from the next call."""
     body: dict[str, Any] = {} if mapping is None else {"mapping": content_of(mapping)}
     body |= {key: value for key, value in (("name", name), ("window_s", window)) if value is not None}
     if not body:
-        raise Misused("give what is to be otherwise: --name, --mapping or --window")
-    _patch(hook, body, "is changed", json, gateway)
+        raise InvalidArguments("give what to change: --name, --mapping or --window")
+    _patch(hook, body, "changed", json, gateway)
 
 
 @hooks.command(name="disable")
-def disable_hook(hook: str, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Take nothing there until it is enabled."""
-    _patch(hook, {"state": "disabled"}, "takes nothing until it is enabled", json, gateway)
+def disable_hook(hook: str, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Refuse calls of a webhook until it is enabled."""
+    _patch(hook, {"state": "disabled"}, "disabled", json, gateway)
 
 
 @hooks.command(name="enable")
-def enable_hook(hook: str, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Take calls again."""
-    _patch(hook, {"state": "active"}, "takes calls", json, gateway)
+def enable_hook(hook: str, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Accept calls of a webhook again."""
+    _patch(hook, {"state": "active"}, "enabled", json, gateway)
 
 
-def _patch(hook: str, body: dict[str, Any], told: str, json: bool, gateway: Gateway) -> None:
-    with hand(gateway, json, "admin") as door:
-        found = _hook(door, hook)
-        answer = door.ask("PATCH", path_of("webhooks", "in", found["hook_id"]), body)
-    tell(answer, json, f"{answer['name']} {told}")
+def _patch(hook: str, body: dict[str, Any], result: str, json: bool, gateway: GatewayOptions) -> None:
+    with api_session(gateway, json, "admin") as client:
+        found = _hook(client, hook)
+        answer = client.ask("PATCH", path_of("webhooks", "in", found["hook_id"]), body)
+    print_result(answer, json, f"{answer['name']} {result}")
 
 
 @hooks.command(name="rotate")
@@ -168,45 +184,45 @@ def rotate_hook(
     hook: str,
     *,
     secret_file: SecretFile = None,
-    overlap: Annotated[int, Parameter(help="Seconds for which the secret before is taken too.")] = 86_400,
+    overlap: Annotated[int, Parameter(help="Seconds for which the previous secret stays valid.")] = 86_400,
     yes: Yes = False,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Give a hook another secret, printed this once."""
-    with hand(gateway, json, "admin") as door:
-        found = _hook(door, hook)
+    """Give a webhook a new secret, printed once."""
+    with api_session(gateway, json, "admin") as client:
+        found = _hook(client, hook)
         if overlap == 0:
-            confirm(f"Refuse at once what {found['name']} signed with the secret of now?", yes)
+            confirm(f"Invalidate the current secret of {found['name']} immediately?", yes)
         body = _secret(secret_file) | {"overlap_s": overlap}
-        answer = door.ask("POST", path_of("webhooks", "in", found["hook_id"], "rotate"), body)
-    _told(answer, json, f"{answer['name']} has another secret")
+        answer = client.ask("POST", path_of("webhooks", "in", found["hook_id"], "rotate"), body)
+    _show_secret(answer, json, f"{answer['name']} has a new secret")
 
 
 @hooks.command(name="remove")
-def remove_hook(hook: str, *, yes: Yes = False, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Close a hook for good, by its id or name; its log stays."""
-    with hand(gateway, json, "admin") as door:
-        found = _hook(door, hook)
-        confirm(f"Take nothing of {found['name']} any more?", yes)
-        answer = door.ask("DELETE", path_of("webhooks", "in", found["hook_id"]))
-    tell(answer, json, f"{found['name']} is closed")
+def remove_hook(hook: str, *, yes: Yes = False, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Remove a webhook permanently, by its id or name; its log is kept."""
+    with api_session(gateway, json, "admin") as client:
+        found = _hook(client, hook)
+        confirm(f"Remove {found['name']} permanently?", yes)
+        answer = client.ask("DELETE", path_of("webhooks", "in", found["hook_id"]))
+    print_result(answer, json, f"{found['name']} removed")
 
 
 @hooks.command(name="calls")
 def list_calls(
-    hook: Annotated[str | None, Parameter(help="Of this hook, by its id or name.")] = None,
+    hook: Annotated[str | None, Parameter(help="Only this webhook, by its id or name.")] = None,
     *,
     signature: Annotated[str | None, Parameter(help="valid, invalid or missing.")] = None,
     limit: Annotated[int, Parameter(help="How many at most (1-1000).")] = 50,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Who called, how the signature was, and what came of it; the newest first."""
-    with hand(gateway, json) as door:
-        hook_id = None if hook is None else _hook(door, hook)["hook_id"]
+    """List calls with their signature and outcome, the newest first."""
+    with api_session(gateway, json) as client:
+        hook_id = None if hook is None else _hook(client, hook)["hook_id"]
         path = "/v1/webhooks/in/calls"
-        rows = door.ask("GET", path, hook_id=hook_id, signature=signature, limit=limit)["items"]
+        rows = client.ask("GET", path, hook_id=hook_id, signature=signature, limit=limit)["items"]
     columns: dict[str, Cell] = {
         "CALL": "call_id",
         "AT": at("at"),
@@ -217,14 +233,14 @@ def list_calls(
         "MESSAGE": "message_id",
         "REASON": "reason",
     }
-    show_rows(rows, json, columns, "nobody called")
+    show_rows(rows, json, columns, "no calls")
 
 
 @hooks.command(name="call")
-def show_call(call: str, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """One call with the body that was kept of it."""
-    with hand(gateway, json) as door:
-        answer = door.ask("GET", path_of("webhooks", "in", "calls", call))
+def show_call(call: str, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Show one call with its stored body."""
+    with api_session(gateway, json) as client:
+        answer = client.ask("GET", path_of("webhooks", "in", "calls", call))
     if json:
         show_json(answer)
         return
@@ -235,27 +251,29 @@ def show_call(call: str, *, json: Json = False, gateway: Gateway = ANY) -> None:
 
 @hooks.command(name="try")
 def try_hook(
-    hook: Annotated[str | None, Parameter(help="The hook whose mapping is meant, by its id or name.")] = None,
+    hook: Annotated[
+        str | None, Parameter(help="The webhook whose mapping to test, by its id or name.")
+    ] = None,
     *,
     mapping: MappingFile = None,
-    file: Annotated[str, Parameter(help="A body, JSON, as the sender would send it.")],
+    file: Annotated[str, Parameter(help="A JSON body as the sender would send it.")],
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """What would become of a body; nothing of it is sent or kept."""
+    """Test what a body would become; nothing is sent or stored."""
     if (hook is None) == (mapping is None):
-        raise Misused("give a hook, or a --mapping file, and not both")
+        raise InvalidArguments("give a hook or a --mapping file, not both")
     body: dict[str, Any] = {"body": content_of(file)}
-    with hand(gateway, json, "admin") as door:
+    with api_session(gateway, json, "admin") as client:
         if hook is not None:
-            body["hook_id"] = _hook(door, hook)["hook_id"]
+            body["hook_id"] = _hook(client, hook)["hook_id"]
         else:
             body["mapping"] = content_of(mapping)
-        answer = door.ask("POST", "/v1/webhooks/in/test", body)
+        answer = client.ask("POST", "/v1/webhooks/in/test", body)
     if json:
         show_json(answer)
     elif answer["outcome"] == "ignored":
-        say("it would be ignored: `when` says it is not for us")
+        say("it would be ignored: `when` does not match")
     elif answer["fault"] is not None:
         say(f"it would be refused: {answer['fault']['path']} {answer['fault']['problem']}")
     else:

@@ -1,8 +1,8 @@
-"""Acts of webhooks in: hooks are opened, changed, given another secret, closed (rules S520–S522).
+"""Commands for inbound webhooks: create, change, rotate the secret, remove (rules S520–S522).
 
-Law: a hook without a secret takes nothing, and there is no default one. A secret is shown by who made it and
-stands in no event and no answer afterwards. Whatever changes what a hook lets in moves its version: a call
-that was judged by an older one is judged again. How calls are taken is told in `hook_calls.py`.
+Law: a hook without a secret accepts nothing, and there is no default secret. A secret is shown when it is
+created, and is in no event and no later answer. Every change to what a hook accepts increments its version: a
+call judged by an older version is judged again. How calls are processed is described in `commands_calls.py`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from observatory.features.hooks.signatures import Scheme
 from observatory.features.hooks.types_mapping import HookMapping
-from observatory.pipeline.concurrency import stale
-from observatory.pipeline.event_writer import notice
-from observatory.pipeline.rows import Write
-from observatory.pipeline.state import Act, Desk, Draft, Principal, Verdict, Wants
-from observatory.protocol.answers import Refused
+from observatory.pipeline.concurrency import conflict_if_stale
+from observatory.pipeline.event_writer import gateway_event
+from observatory.pipeline.rows import RowWrite
+from observatory.pipeline.state import Command, EventDraft, Principal, ReadSet, SubmissionResult, UnitOfWork
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import mint
-from observatory.protocol.signatures import Scheme
+from observatory.protocol.responses import Refused
 
 HOOK: Final = "whk_"
-MOST_HOOKS: Final = 100  # of a tenant: they are all read when one is called
+MAX_HOOKS: Final = 100  # of a tenant: they are all read when one is called
 Row = dict[str, Any]
 
 
@@ -35,41 +35,41 @@ class NewHook(NamedTuple):
     secret: str  # checked
 
 
-def wants_hooks(tenant_id: str) -> Wants:
-    wants = Wants()
-    wants.row("hooks", tenant_id)
-    return wants
+def reads_hooks(tenant_id: str) -> ReadSet:
+    reads = ReadSet()
+    reads.row("hooks", tenant_id)
+    return reads
 
 
-def hooks_of(desk: Desk, tenant_id: str) -> dict[str, Row]:
-    rows = desk.memory.rows.setdefault("hooks", {})
+def hooks_of(uow: UnitOfWork, tenant_id: str) -> dict[str, Row]:
+    rows = uow.memory.rows.setdefault("hooks", {})
     return {
         hook_id: row for (owner, hook_id), row in rows.items() if owner == tenant_id and not row["removed_ns"]
     }
 
 
-def unknown() -> Verdict:
-    return Verdict(404, Refused(reason="not_found", detail="no hook of this tenant has that id"))
+def unknown_hook() -> SubmissionResult:
+    return SubmissionResult(404, Refused(reason="not_found", detail="no hook of this tenant has that id"))
 
 
-def _taken(name: str) -> Verdict:
-    return Verdict(409, Refused(reason="name_taken", detail="another hook is called so already"))
+def _name_taken(name: str) -> SubmissionResult:
+    return SubmissionResult(409, Refused(reason="name_taken", detail="a hook with that name already exists"))
 
 
-def create(who: Principal, hook: NewHook, now_ns: int) -> Act:
-    def decide(desk: Desk) -> Verdict:
-        known = hooks_of(desk, who.tenant_id)
+def create(principal: Principal, hook: NewHook, now_ns: int) -> Command:
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        known = hooks_of(uow, principal.tenant_id)
         if any(row["name"] == hook.name for row in known.values()):
-            return _taken(hook.name)
-        if len(known) >= MOST_HOOKS:
-            detail = f"a tenant has at most {MOST_HOOKS} hooks"
-            return Verdict(409, Refused(reason="too_many_hooks", detail=detail))
+            return _name_taken(hook.name)
+        if len(known) >= MAX_HOOKS:
+            detail = f"a tenant has at most {MAX_HOOKS} hooks"
+            return SubmissionResult(409, Refused(reason="too_many_hooks", detail=detail))
         row: Row = {
-            "tenant_id": who.tenant_id,
+            "tenant_id": principal.tenant_id,
             "hook_id": mint(HOOK, now_ns),
             "name": hook.name,
             "scheme": hook.scheme,
-            "mapping": written(hook.mapping),
+            "mapping": encode_mapping(hook.mapping),
             "window_s": hook.window_s,
             "state": "active",
             "version": 1,
@@ -83,105 +83,118 @@ def create(who: Principal, hook: NewHook, now_ns: int) -> Act:
             "refused_count": 0,
             "refused_ns": None,
             "called_ns": None,
-            "created_ns": desk.now_ns,
-            "created_by": who.entity_id,
-            "updated_ns": desk.now_ns,
-            "updated_by": who.entity_id,
+            "created_ns": uow.now_ns,
+            "created_by": principal.entity_id,
+            "updated_ns": uow.now_ns,
+            "updated_by": principal.entity_id,
             "removed_ns": None,
         }
-        desk.memory.rows["hooks"][who.tenant_id, row["hook_id"]] = row  # for others of this batch
-        event = _told(desk, who, "hook_created", f"hook {hook.name} opened", row, _shown(row))
-        return Verdict(201, row, [event], [Write("hooks", row)])
+        uow.memory.rows["hooks"][principal.tenant_id, row["hook_id"]] = (
+            row  # for later commands of this batch
+        )
+        event = _event(uow, principal, "hook_created", f"hook {hook.name} opened", row, _public_columns(row))
+        return SubmissionResult(201, row, [event], [RowWrite("hooks", row)])
 
-    return Act(who, now_ns, decide, wants_hooks(who.tenant_id), size=8_192)
+    return Command(principal, now_ns, decide, reads_hooks(principal.tenant_id), size=8_192)
 
 
 def change(
-    who: Principal, hook_id: str, given: Mapping[str, Any], now_ns: int, was: str | None = None
-) -> Act:
-    """`given` holds the columns that are wanted otherwise: name, mapping (a struct), window_s, state."""
-    wanted = dict(given)
-    if "mapping" in wanted:
-        wanted["mapping"] = written(wanted["mapping"])
+    principal: Principal, hook_id: str, given: Mapping[str, Any], now_ns: int, was: str | None = None
+) -> Command:
+    """`given` has the columns to change: name, mapping (a struct), window_s, state."""
+    columns = dict(given)
+    if "mapping" in columns:
+        columns["mapping"] = encode_mapping(columns["mapping"])
 
-    def decide(desk: Desk) -> Verdict:
-        known = hooks_of(desk, who.tenant_id)
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        known = hooks_of(uow, principal.tenant_id)
         row = known.get(hook_id)
         if row is None:
-            return unknown()
-        refused = stale(was, row["updated_ns"])
+            return unknown_hook()
+        refused = conflict_if_stale(was, row["updated_ns"])
         if refused is not None:
             return refused
-        new = {name: value for name, value in wanted.items() if row[name] != value}
+        new = {name: value for name, value in columns.items() if row[name] != value}
         if not new:
-            return Verdict(200, row)
+            return SubmissionResult(200, row)
         if any(one["name"] == new.get("name") for one in known.values()):
-            return _taken(new["name"])
-        shown = _shown(row | new)
-        detail = {"changed": {name: shown[name] for name in sorted(new)}}
-        return _update(desk, who, row, new, "hook_changed", f"hook {row['name']} changed", detail)
+            return _name_taken(new["name"])
+        columns_now = _public_columns(row | new)
+        detail = {"changed": {name: columns_now[name] for name in sorted(new)}}
+        return _update(uow, principal, row, new, "hook_changed", f"hook {row['name']} changed", detail)
 
-    return Act(who, now_ns, decide, wants_hooks(who.tenant_id), size=8_192)
+    return Command(principal, now_ns, decide, reads_hooks(principal.tenant_id), size=8_192)
 
 
-def rotate(who: Principal, hook_id: str, secret: str, overlap_s: int, now_ns: int) -> Act:
-    """What was signed with the secret before is taken for `overlap_s` longer; an older one ends now."""
+def rotate(principal: Principal, hook_id: str, secret: str, overlap_s: int, now_ns: int) -> Command:
+    """The previous secret stays valid for `overlap_s`; an older one ends now."""
 
-    def decide(desk: Desk) -> Verdict:
-        row = hooks_of(desk, who.tenant_id).get(hook_id)
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        row = hooks_of(uow, principal.tenant_id).get(hook_id)
         if row is None:
-            return unknown()
-        until_ns = desk.now_ns + overlap_s * 1_000_000_000
+            return unknown_hook()
+        until_ns = uow.now_ns + overlap_s * 1_000_000_000
         old = (row["secret"], until_ns) if overlap_s else (None, None)
         new = {"secret": secret, "old_secret": old[0], "old_until_ns": old[1]}
         detail = {"old_until": from_ns(until_ns) if overlap_s else None}
         return _update(
-            desk, who, row, new, "hook_secret_rotated", f"hook {row['name']} has a new secret", detail
+            uow, principal, row, new, "hook_secret_rotated", f"hook {row['name']} has a new secret", detail
         )
 
-    return Act(who, now_ns, decide, wants_hooks(who.tenant_id))
+    return Command(principal, now_ns, decide, reads_hooks(principal.tenant_id))
 
 
-def remove(who: Principal, hook_id: str, now_ns: int) -> Act:
-    """Its secrets go with it; its log stays."""
+def remove(principal: Principal, hook_id: str, now_ns: int) -> Command:
+    """Its secrets are deleted with it; its log is kept."""
 
-    def decide(desk: Desk) -> Verdict:
-        row = hooks_of(desk, who.tenant_id).get(hook_id)
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        row = hooks_of(uow, principal.tenant_id).get(hook_id)
         if row is None:
-            return unknown()
-        new = {"secret": None, "old_secret": None, "old_until_ns": None, "removed_ns": desk.now_ns}
-        verdict = _update(desk, who, row, new, "hook_removed", f"hook {row['name']} removed", {})
+            return unknown_hook()
+        new = {"secret": None, "old_secret": None, "old_until_ns": None, "removed_ns": uow.now_ns}
+        verdict = _update(uow, principal, row, new, "hook_removed", f"hook {row['name']} removed", {})
         return msgspec.structs.replace(verdict, answer={"hook_id": hook_id, "removed": True})
 
-    return Act(who, now_ns, decide, wants_hooks(who.tenant_id))
+    return Command(principal, now_ns, decide, reads_hooks(principal.tenant_id))
 
 
 def _update(
-    desk: Desk, who: Principal, row: Row, new: Row, event_type: str, summary: str, detail: dict[str, Any]
-) -> Verdict:
-    new = new | {"version": row["version"] + 1, "updated_ns": desk.now_ns, "updated_by": who.entity_id}
+    uow: UnitOfWork,
+    principal: Principal,
+    row: Row,
+    new: Row,
+    event_type: str,
+    summary: str,
+    detail: dict[str, Any],
+) -> SubmissionResult:
+    new = new | {"version": row["version"] + 1, "updated_ns": uow.now_ns, "updated_by": principal.entity_id}
     row |= new
-    event = _told(desk, who, event_type, summary, row, detail)
-    where = {"tenant_id": who.tenant_id, "hook_id": row["hook_id"]}
-    return Verdict(200, row, [event], [Write("hooks", new, where)])
+    event = _event(uow, principal, event_type, summary, row, detail)
+    where = {"tenant_id": principal.tenant_id, "hook_id": row["hook_id"]}
+    return SubmissionResult(200, row, [event], [RowWrite("hooks", new, where)])
 
 
-def _told(
-    desk: Desk, who: Principal, event_type: str, summary: str, row: Row, detail: dict[str, Any]
-) -> Draft:
+def _event(
+    uow: UnitOfWork, principal: Principal, event_type: str, summary: str, row: Row, detail: dict[str, Any]
+) -> EventDraft:
     named = {"hook_id": row["hook_id"], "hook_name": row["name"]}
-    return notice(
-        who.tenant_id, event_type, f"{summary} by {who.entity_id}", desk.now_ns, who, named | detail
+    return gateway_event(
+        principal.tenant_id,
+        event_type,
+        f"{summary} by {principal.entity_id}",
+        uow.now_ns,
+        principal,
+        named | detail,
     )
 
 
-def _shown(row: Row) -> dict[str, Any]:
-    """What of a hook may be told."""
-    told = {name: row[name] for name in ("name", "scheme", "window_s", "state")}
-    return told | {"mapping": msgspec.json.decode(row["mapping"])}
+def _public_columns(row: Row) -> dict[str, Any]:
+    """The columns of a hook that events may contain."""
+    columns = {name: row[name] for name in ("name", "scheme", "window_s", "state")}
+    return columns | {"mapping": msgspec.json.decode(row["mapping"])}
 
 
-def written(mapping: HookMapping) -> str:
+def encode_mapping(mapping: HookMapping) -> str:
     return msgspec.json.encode(mapping).decode()
 
 
@@ -190,8 +203,8 @@ def mapping_of(row: Row) -> HookMapping:
 
 
 def secrets_of(row: Row, now_ns: int) -> list[str]:
-    """In force now; the newest first."""
-    found = [row["secret"]] if row["secret"] else []
+    """The secrets valid now; the newest first."""
+    secrets = [row["secret"]] if row["secret"] else []
     if row["old_secret"] and row["old_until_ns"] is not None and row["old_until_ns"] > now_ns:
-        found.append(row["old_secret"])
-    return found
+        secrets.append(row["old_secret"])
+    return secrets

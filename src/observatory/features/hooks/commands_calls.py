@@ -1,10 +1,10 @@
-"""Acts of calls: what came to a hook is taken once, logged, and its outcome kept (rules S525–S529).
+"""Commands for webhook calls: a call is accepted once, logged, and its outcome stored (rules S525–S529).
 
-Law: a call is taken under the tenant's lock, in one transaction with its row in the log, its event, and the
-message it became; from then on nothing of it can be lost: whoever finds it taken sends the same bytes again,
-and the corridor knows a repeat. A delivery that was taken is never taken again. What redaction rules say of
-messages they say of what is kept of a call. Of a call that was not valid only digest, size and the scheme's
-headers are kept, and beyond a few a minute only their number.
+Law: a call is accepted under the tenant's lock, in one transaction with its log row, its event, and the
+message it became; from then on it cannot be lost: a later run that finds it accepted submits the same bytes
+again, and the pipeline recognizes a repeat. A delivery that was accepted is never accepted again. Redaction
+rules for messages also apply to what is kept of a call. For a call that was not valid only digest, size and
+the scheme's headers are kept, and beyond a few a minute only the count.
 """
 
 from __future__ import annotations
@@ -16,29 +16,37 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from observatory.features.hooks.commands import Row, hooks_of, unknown, wants_hooks
+from observatory.features.hooks.commands import Row, hooks_of, reads_hooks, unknown_hook
+from observatory.features.hooks.signatures import Status
 from observatory.features.hooks.types_mapping import Outcome
-from observatory.features.redaction.redaction import Redactor, redactor
-from observatory.features.redaction.stage import NO_LIMIT
-from observatory.pipeline.event_writer import notice
+from observatory.pipeline.event_writer import gateway_event
 from observatory.pipeline.interceptor import intercept
-from observatory.pipeline.rows import Write
-from observatory.pipeline.state import Act, Arrival, Desk, Memory, Principal, Verdict, Wants
-from observatory.protocol.answers import Accepted, Refused
+from observatory.pipeline.redaction.batch import NO_LIMIT
+from observatory.pipeline.redaction.redactor import Redactor, redactor
+from observatory.pipeline.rows import RowWrite
+from observatory.pipeline.state import (
+    BatchState,
+    Command,
+    IncomingMessage,
+    Principal,
+    ReadSet,
+    SubmissionResult,
+    UnitOfWork,
+)
 from observatory.protocol.identity import mint
 from observatory.protocol.message import Message
-from observatory.protocol.signatures import Status
+from observatory.protocol.responses import Accepted, Refused
 
 CALL: Final = "whc_"
-MOST_BODY: Final = 64 << 10  # bytes of a body that the log keeps
-TELL_NS: Final = 60_000_000_000  # how often calls that were not valid are told of
+MAX_BODY: Final = 64 << 10  # bytes of a body that the log keeps
+REPORT_NS: Final = 60_000_000_000  # minimum time between events about calls that were not valid
 STALE: Final = "stale"
-# Of one that an older version had taken and this one would not.
-NO_MESSAGE: Final = Verdict(422, Refused(reason="schema_violation"))
+# For a message that an older version accepted and this one would not.
+NO_MESSAGE: Final = SubmissionResult(422, Refused(reason="schema_violation"))
 
 
-class Call(NamedTuple):
-    """One request at a hook's door."""
+class HookCall(NamedTuple):
+    """One request to a hook's endpoint."""
 
     at_ns: int
     caller: str
@@ -49,17 +57,17 @@ class Call(NamedTuple):
     delivery_id: str | None = None
 
 
-class Taken(NamedTuple):
-    """How a call was logged; `repeated`: it had been taken before, and this is that call's id."""
+class LoggedCall(NamedTuple):
+    """How a call was logged; `repeated`: it was accepted before, and `call_id` is that call's id."""
 
     call_id: str
     repeated: bool
-    message: bytes | None = None  # as it must enter the corridor
+    message: bytes | None = None  # as it must enter the pipeline
 
 
-def delivery_keys(hook_id: str, scheme: str, call: Call) -> list[str]:
-    """By what a delivery is known again. GitHub signs the body and nothing else, so its id alone proves
-    nothing: there a body is taken once, under whatever id it comes."""
+def delivery_keys(hook_id: str, scheme: str, call: HookCall) -> list[str]:
+    """Keys by which a repeated delivery is recognized. GitHub signs only the body, so its delivery id proves
+    nothing: there a body is accepted once, under any id."""
     names = [f"id\n{call.delivery_id}"] if call.delivery_id is not None else []
     if scheme == "github" or not names:
         names.append(f"body\n{call.body_hash}")
@@ -67,54 +75,54 @@ def delivery_keys(hook_id: str, scheme: str, call: Call) -> list[str]:
 
 
 def receive(
-    who: Principal,
+    principal: Principal,
     hook: Row,
-    call: Call,
+    call: HookCall,
     outcome: Outcome,
     reason: str | None,
     body: bytes | None,
-    arrival: Arrival | None,
+    arrival: IncomingMessage | None,
     keys: Sequence[str],
     now_ns: int,
-) -> Act:
-    """A valid call. `body` is what of it may be kept, as JSON; `arrival` the message it became, if it did;
-    `keys` are its delivery's."""
+) -> Command:
+    """Accepts a valid call. `body` is what may be kept of it, as JSON; `arrival` the message it became, if
+    any; `keys` are its delivery's."""
 
-    def decide(desk: Desk) -> Verdict:
-        row = hooks_of(desk, who.tenant_id).get(hook["hook_id"])
-        if row is None or row["state"] != "active" or desk.memory.tenant.disabled:
-            return unknown()
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        row = hooks_of(uow, principal.tenant_id).get(hook["hook_id"])
+        if row is None or row["state"] != "active" or uow.memory.tenant.disabled:
+            return unknown_hook()
         if row["version"] != hook["version"]:
-            return Verdict(409, Refused(reason=STALE, detail="the hook was changed meanwhile"))
-        seen = desk.memory.rows.setdefault("hook_deliveries", {})
+            return SubmissionResult(409, Refused(reason=STALE, detail="the hook was changed meanwhile"))
+        seen = uow.memory.rows.setdefault("hook_deliveries", {})
         before = next((seen[key] for key in keys if key in seen), None)
         if before is not None:
-            return Verdict(200, Taken(before["call_id"], True))
+            return SubmissionResult(200, LoggedCall(before["call_id"], True))
         call_id = mint(CALL, now_ns)
-        work = _redactor(desk.memory)
-        kept = b"" if body is None else _redacted_body(work, body)
+        work = _redactor(uow.memory)
+        body_kept = b"" if body is None else _redacted_body(work, body)
         message = None if arrival is None else _redacted_message(work, arrival.message.raw)
-        logged = _logged(who, hook["hook_id"], call_id, call) | {
+        logged = _logged(principal, hook["hook_id"], call_id, call) | {
             "outcome": outcome,
             "reason": reason,
             "message_id": None if arrival is None else arrival.message.message_id,
             "session_id": None if arrival is None else arrival.message.session_id,
-            "body": kept[:MOST_BODY] or None,
-            "body_cut": int(len(kept) > MOST_BODY),
+            "body": body_kept[:MAX_BODY] or None,
+            "body_cut": int(len(body_kept) > MAX_BODY),
             "message": message,
         }
-        writes = [Write("hook_calls", logged)]
+        writes = [RowWrite("hook_calls", logged)]
         for key in keys if arrival is not None else ():
-            found = {"tenant_id": who.tenant_id, "delivery_key": key}
-            seen[key] = found | {"hook_id": hook["hook_id"], "call_id": call_id}
-            writes.append(Write("hook_deliveries", seen[key]))
-        where = {"tenant_id": who.tenant_id, "hook_id": hook["hook_id"]}
-        values = {"called_ns": desk.now_ns, "last_signature": "valid", "valid_calls": row["valid_calls"] + 1}
-        if row["old_until_ns"] is not None and row["old_until_ns"] <= desk.now_ns:
-            values |= {"old_secret": None, "old_until_ns": None}  # it is over: nobody needs it any more
+            identity = {"tenant_id": principal.tenant_id, "delivery_key": key}
+            seen[key] = identity | {"hook_id": hook["hook_id"], "call_id": call_id}
+            writes.append(RowWrite("hook_deliveries", seen[key]))
+        where = {"tenant_id": principal.tenant_id, "hook_id": hook["hook_id"]}
+        values = {"called_ns": uow.now_ns, "last_signature": "valid", "valid_calls": row["valid_calls"] + 1}
+        if row["old_until_ns"] is not None and row["old_until_ns"] <= uow.now_ns:
+            values |= {"old_secret": None, "old_until_ns": None}  # the overlap is over
         row |= values
-        writes.append(Write("hooks", values, where))
-        desk.memory.rows.setdefault("hook_calls", {})[call_id] = logged
+        writes.append(RowWrite("hooks", values, where))
+        uow.memory.rows.setdefault("hook_calls", {})[call_id] = logged
         detail = {
             "hook_id": hook["hook_id"],
             "hook_name": row["name"],
@@ -123,56 +131,56 @@ def receive(
             "webhook_message_id": logged["message_id"],
             "body_hash": call.body_hash,
         }
-        summary = f"a webhook came to {row['name']}: {outcome}"
-        event = notice(who.tenant_id, "webhook_received", summary, desk.now_ns, who, detail)
-        return Verdict(200, Taken(call_id, False, message), [event], writes)
+        summary = f"webhook {row['name']} was called: {outcome}"
+        event = gateway_event(principal.tenant_id, "webhook_received", summary, uow.now_ns, principal, detail)
+        return SubmissionResult(200, LoggedCall(call_id, False, message), [event], writes)
 
-    wants = wants_hooks(who.tenant_id)
+    reads = reads_hooks(principal.tenant_id)
     for key in keys:
-        wants.row("hook_deliveries", key)
-    size = 2_048 + min(len(body or b""), MOST_BODY) + (0 if arrival is None else arrival.size)
-    return Act(who, now_ns, decide, wants, size=size)
+        reads.row("hook_deliveries", key)
+    size = 2_048 + min(len(body or b""), MAX_BODY) + (0 if arrival is None else arrival.size)
+    return Command(principal, now_ns, decide, reads, size=size)
 
 
-def count_repeat(who: Principal, call_id: str, now_ns: int) -> Act:
-    """No event: who repeats could fill the record with them."""
+def count_repeat(principal: Principal, call_id: str, now_ns: int) -> Command:
+    """No event: a sender that repeats calls could fill the record with them."""
 
-    def decide(desk: Desk) -> Verdict:
-        row = desk.memory.rows.get("hook_calls", {}).get(call_id)
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        row = uow.memory.rows.get("hook_calls", {}).get(call_id)
         if row is None:
-            return Verdict(404, None)
-        row |= {"repeats": row["repeats"] + 1, "repeated_ns": desk.now_ns}
+            return SubmissionResult(404, None)
+        row |= {"repeats": row["repeats"] + 1, "repeated_ns": uow.now_ns}
         values = {name: row[name] for name in ("repeats", "repeated_ns")}
-        return Verdict(200, row, writes=[Write("hook_calls", values, _where(who, call_id))])
+        return SubmissionResult(200, row, writes=[RowWrite("hook_calls", values, _where(principal, call_id))])
 
-    return Act(who, now_ns, decide, _wants_call(call_id))
+    return Command(principal, now_ns, decide, _wants_call(call_id))
 
 
-def settle(
-    who: Principal, call_id: str, verdict: Verdict, now_ns: int, message_seq: int | None = None
-) -> Act:
-    """What the corridor said of the message. It is in the archive now, or never will be: ours goes.
+def store_outcome(
+    principal: Principal, call_id: str, verdict: SubmissionResult, now_ns: int, message_seq: int | None = None
+) -> Command:
+    """Stores the pipeline's verdict on the message and deletes the copy kept for a retry.
 
-    `message_seq` is its number there: one that was refused may have one too, and is shredded by it. No event:
-    the message has its own.
+    `message_seq` is its number in the archive: a refused message may have one too, and is shredded by it. No
+    event: the message has its own.
     """
     outcome, reason = _outcome(verdict)
 
-    def decide(desk: Desk) -> Verdict:
-        row = desk.memory.rows.get("hook_calls", {}).get(call_id)
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        row = uow.memory.rows.get("hook_calls", {}).get(call_id)
         if row is None or row["outcome"] != "taken":
-            return Verdict(200, row)
+            return SubmissionResult(200, row)
         values: Row = {"outcome": outcome, "reason": reason, "message": None, "message_seq": message_seq}
         if isinstance(verdict.answer, Accepted):
             values["session_id"] = verdict.answer.session_id
             values["message_seq"] = verdict.answer.sequence_number
         row |= values
-        return Verdict(200, row, writes=[Write("hook_calls", values, _where(who, call_id))])
+        return SubmissionResult(200, row, writes=[RowWrite("hook_calls", values, _where(principal, call_id))])
 
-    return Act(who, now_ns, decide, _wants_call(call_id))
+    return Command(principal, now_ns, decide, _wants_call(call_id))
 
 
-def _outcome(verdict: Verdict) -> tuple[Outcome, str | None]:
+def _outcome(verdict: SubmissionResult) -> tuple[Outcome, str | None]:
     answer = verdict.answer
     if isinstance(answer, Accepted):
         return ("held" if answer.state == "held" else "forwarded"), None
@@ -180,40 +188,49 @@ def _outcome(verdict: Verdict) -> tuple[Outcome, str | None]:
     return ("not_taken" if verdict.code in (400, 413, 422) else "refused"), str(reason)
 
 
-def is_settled(verdict: Verdict) -> bool:
-    """Whether that was said for good: a full queue or a full disk says nothing of the message."""
+def is_settled(verdict: SubmissionResult) -> bool:
+    """Whether the verdict is final: a full queue or a full disk is no verdict on the message."""
     return verdict.code not in (429, 500, 503)
 
 
-def again(who: Principal, message: bytes, now_ns: int) -> Arrival | None:
-    """A message that was taken, on its way into the corridor once more; None should it be none any more."""
-    found = intercept(message, NO_LIMIT)
-    return Arrival(found, who, now_ns, len(message)) if isinstance(found, Message) else None
+def resubmitted(principal: Principal, message: bytes, now_ns: int) -> IncomingMessage | None:
+    """An accepted message submitted to the pipeline again; None if it is no longer a valid message."""
+    message_or_fault = intercept(message, NO_LIMIT)
+    return (
+        IncomingMessage(message_or_fault, principal, now_ns, len(message))
+        if isinstance(message_or_fault, Message)
+        else None
+    )
 
 
-class TurnedAway(NamedTuple):
+class RejectedCall(NamedTuple):
     """A call that was not valid, and why."""
 
-    call: Call
+    call: HookCall
     reason: str
 
 
-def turn_away(
-    who: Principal, hook_id: str, away: Sequence[TurnedAway], counted: Mapping[Status, int], now_ns: int
-) -> Act:
-    """Log these, one by one, and those that are only counted as one row each kind; tell if it is time."""
+def reject_calls(
+    principal: Principal,
+    hook_id: str,
+    rejected: Sequence[RejectedCall],
+    counted: Mapping[Status, int],
+    now_ns: int,
+) -> Command:
+    """Logs these one by one, and calls that are only counted as one row for each kind; emits an event if one
+    is due."""
 
-    def decide(desk: Desk) -> Verdict:
-        row = hooks_of(desk, who.tenant_id).get(hook_id)
-        if row is None or desk.memory.tenant.disabled:
-            return unknown()
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        row = hooks_of(uow, principal.tenant_id).get(hook_id)
+        if row is None or uow.memory.tenant.disabled:
+            return unknown_hook()
         logged = [
-            _logged(who, hook_id, mint(CALL, one.call.at_ns), one.call)
+            _logged(principal, hook_id, mint(CALL, one.call.at_ns), one.call)
             | {"outcome": "turned_away", "reason": one.reason}
-            for one in away
+            for one in rejected
         ]
         logged += [
-            _logged(who, hook_id, mint(CALL, now_ns), Call(now_ns, "", kind, {}, "", 0))
+            _logged(principal, hook_id, mint(CALL, now_ns), HookCall(now_ns, "", kind, {}, "", 0))
             | {
                 "outcome": "turned_away",
                 "reason": "too many to keep each",
@@ -224,57 +241,61 @@ def turn_away(
             for kind, number in counted.items()
             if number
         ]
-        writes = [Write("hook_calls", logged[0], more=tuple(logged[1:]))] if logged else []
-        total = row["refused_count"] + len(away) + sum(counted.values())
-        is_time = row["refused_ns"] is None or desk.now_ns - row["refused_ns"] >= TELL_NS
+        writes = [RowWrite("hook_calls", logged[0], more=tuple(logged[1:]))] if logged else []
+        total = row["refused_count"] + len(rejected) + sum(counted.values())
+        is_due = row["refused_ns"] is None or uow.now_ns - row["refused_ns"] >= REPORT_NS
         events = []
-        values = _counted(row, away, counted) | {"refused_count": total}
-        if total and is_time:
-            values |= {"refused_count": 0, "refused_ns": desk.now_ns}
+        values = _counted(row, rejected, counted) | {"refused_count": total}
+        if total and is_due:
+            values |= {"refused_count": 0, "refused_ns": uow.now_ns}
             detail = {"hook_id": hook_id, "hook_name": row["name"], "calls": total}
-            summary = f"{total} call{'s' if total > 1 else ''} of hook {row['name']} turned away"
-            events = [notice(who.tenant_id, "webhook_refused", summary, desk.now_ns, who, detail)]
+            summary = f"{total} call{'s' if total > 1 else ''} of hook {row['name']} rejected"
+            events = [
+                gateway_event(principal.tenant_id, "webhook_refused", summary, uow.now_ns, principal, detail)
+            ]
         if any(row[name] != value for name, value in values.items()):
-            writes.append(Write("hooks", values, {"tenant_id": who.tenant_id, "hook_id": hook_id}))
+            writes.append(RowWrite("hooks", values, {"tenant_id": principal.tenant_id, "hook_id": hook_id}))
         row |= values
-        return Verdict(200, row["refused_count"], events, writes)
+        return SubmissionResult(200, row["refused_count"], events, writes)
 
-    return Act(who, now_ns, decide, wants_hooks(who.tenant_id), size=1_024 * (1 + len(away)))
+    return Command(
+        principal, now_ns, decide, reads_hooks(principal.tenant_id), size=1_024 * (1 + len(rejected))
+    )
 
 
-def _counted(row: Row, away: Sequence[TurnedAway], counted: Mapping[Status, int]) -> Row:
-    """How many calls of each kind the hook has had now; `last_signature` by who came last."""
-    kinds: Counter[Status] = Counter(dict(counted)) + Counter(one.call.signature for one in away)
+def _counted(row: Row, rejected: Sequence[RejectedCall], counted: Mapping[Status, int]) -> Row:
+    """How many calls of each kind the hook has had now; `last_signature` is that of the last call."""
+    kinds: Counter[Status] = Counter(dict(counted)) + Counter(one.call.signature for one in rejected)
     if not kinds:
         return {}
     values: Row = {f"{kind}_calls": row[f"{kind}_calls"] + number for kind, number in kinds.items()}
-    return values | {"last_signature": away[-1].call.signature if away else row["last_signature"]}
+    return values | {"last_signature": rejected[-1].call.signature if rejected else row["last_signature"]}
 
 
-def forget_bodies(who: Principal, call_ids: Sequence[str], now_ns: int) -> Act:
-    """Bodies older than the tenant keeps payloads (S454) that became no message: those of the others go with
-    theirs. Digests and rows stay."""
+def delete_bodies(principal: Principal, call_ids: Sequence[str], now_ns: int) -> Command:
+    """Deletes bodies older than the tenant's retention (S454) that became no message: those of the others go
+    with the message. Digests and rows stay."""
 
-    def decide(desk: Desk) -> Verdict:
-        where = {"tenant_id": who.tenant_id, "call_id": list(call_ids)}
-        return Verdict(200, len(call_ids), writes=[Write("hook_calls", {"body": None}, where)])
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        where = {"tenant_id": principal.tenant_id, "call_id": list(call_ids)}
+        return SubmissionResult(200, len(call_ids), writes=[RowWrite("hook_calls", {"body": None}, where)])
 
-    return Act(who, now_ns, decide)
-
-
-def _where(who: Principal, call_id: str) -> dict[str, Any]:
-    return {"tenant_id": who.tenant_id, "call_id": call_id}
+    return Command(principal, now_ns, decide)
 
 
-def _wants_call(call_id: str) -> Wants:
-    wants = Wants()
-    wants.row("hook_calls", call_id)
-    return wants
+def _where(principal: Principal, call_id: str) -> dict[str, Any]:
+    return {"tenant_id": principal.tenant_id, "call_id": call_id}
 
 
-def _logged(who: Principal, hook_id: str, call_id: str, call: Call) -> Row:
+def _wants_call(call_id: str) -> ReadSet:
+    reads = ReadSet()
+    reads.row("hook_calls", call_id)
+    return reads
+
+
+def _logged(principal: Principal, hook_id: str, call_id: str, call: HookCall) -> Row:
     return {
-        "tenant_id": who.tenant_id,
+        "tenant_id": principal.tenant_id,
         "call_id": call_id,
         "hook_id": hook_id,
         "at_ns": call.at_ns,
@@ -298,22 +319,22 @@ def _logged(who: Principal, hook_id: str, call_id: str, call: Call) -> Row:
     }
 
 
-def _redactor(memory: Memory) -> Redactor | None:
-    book = memory.rulebook.redaction
+def _redactor(memory: BatchState) -> Redactor | None:
+    book = memory.tenant_config.redaction
     rules = () if book is None else book.in_force
     return redactor(rules, book.secret) if book is not None and rules else None
 
 
 def _redacted_message(work: Redactor | None, raw: bytes) -> bytes:
-    """As the corridor would keep it: what waits for it here is no less bound by the rules."""
+    """As the pipeline would store it: the copy kept here obeys the same rules."""
     applied = None if work is None else work.apply(raw)
     if applied is None or not isinstance(intercept(applied.raw, NO_LIMIT), Message):
-        return raw  # the corridor refuses what does not fit after redaction, and nothing of it stays
+        return raw  # the pipeline refuses what is invalid after redaction, and nothing of it is stored
     return applied.raw
 
 
 def _redacted_body(work: Redactor | None, body: bytes) -> bytes:
-    """Under a name no schema has, everything is free text."""
+    """Wrapped in a name that is in no schema, so that all of it is treated as free text."""
     if work is None:
         return body
     applied = work.apply(b'{"webhook":' + body + b"}")

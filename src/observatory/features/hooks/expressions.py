@@ -1,10 +1,10 @@
-"""JMESPath over a body from outside, with a bound on the work.
+"""JMESPath over the body of an inbound webhook, with a bound on the work.
 
 Law: an expression may be hostile, and so may the body. `[@,@] | [@,@] | …` doubles at every step, and a word
-of a thousand letters can be joined a million times. So every step is paid for before it is taken: each visit
-of a node, each thing put into a list, and for what reads a value to its depths all that stands there, shared
-or not. Who has spent `STEPS` ends with `TooDear`. Bounded by numbers, never by a clock: the same expression
-over the same body always ends the same way.
+of a thousand letters can be joined a million times. So every step is charged before it is done: each visit of
+a node, each element put into a list, and for functions that read a value to its depths everything in it,
+shared or not. After `STEPS` the evaluation ends with `TooExpensive`. Bounded by counts, never by a clock:
+the same expression over the same body always ends the same way.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
 
 STEPS: Final = 100_000
-HEAVIEST: Final = 200_000  # of what is found: it will be written down
+HEAVIEST: Final = 200_000  # of the result: it will be encoded
 DEEPEST: Final = 64  # levels of an expression
-CHARACTERS: Final = 64  # so many are one step
+CHARACTERS: Final = 64  # this many are one step
 _FUNCTIONS: Final = frozenset(Functions.FUNCTION_TABLE)
 _BUILDS: Final = frozenset({"projection", "value_projection", "filter_projection", "flatten", "slice"})
-# These look at their arguments and no deeper.
+# These look at their arguments only, not into them.
 _SHALLOW: Final = frozenset({"length", "keys", "values", "type", "not_null", "to_array", "merge", "reverse"})
 _BY_ELEMENT: Final = frozenset({"map", "sort_by", "max_by", "min_by"})
 
 
-class TooDear(Exception):
-    """The work would go beyond the bound."""
+class TooExpensive(Exception):
+    """The work would exceed the bound."""
 
 
 class BadExpression(ValueError):
-    """It is no JMESPath, or deeper than anybody writes by hand."""
+    """Not JMESPath, or nested too deeply."""
 
 
-class Unfit(Exception):
-    """It cannot be worked out over this body."""
+class EvaluationFailed(Exception):
+    """The expression cannot be evaluated over this body."""
 
 
 def compiled(text: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def compiled(text: str) -> dict[str, Any]:
     level = [tree]
     for _ in range(DEEPEST):
         if any(node["type"] == "function_expression" and node["value"] not in _FUNCTIONS for node in level):
-            raise BadExpression("names a function there is not")
+            raise BadExpression("names an unknown function")
         level = [child for node in level for child in node.get("children", ()) if isinstance(child, dict)]
         if not level:
             return tree
@@ -60,77 +60,82 @@ def compiled(text: str) -> dict[str, Any]:
 
 
 def search(text: str, body: Any) -> Any:
-    """What the expression finds; raises BadExpression, TooDear or Unfit."""
+    """The expression's result; raises BadExpression, TooExpensive or Unfit."""
     tree = compiled(text)
     meter = _Meter()
     try:
         found = meter.visit(tree, body)
         if meter.weight(found) > HEAVIEST:
-            raise TooDear
+            raise TooExpensive
         return found
     except exceptions.UnknownFunctionError as error:
-        raise Unfit("names a function there is not") from error
+        raise EvaluationFailed("names an unknown function") from error
     except (exceptions.JMESPathError, ValueError, TypeError, ArithmeticError) as error:
-        # Theirs would quote the body.
-        raise Unfit("gives a function what it cannot take") from error
+        # The library's own message would quote the body.
+        raise EvaluationFailed("passes a function an argument of the wrong type") from error
     except RecursionError as error:
-        raise TooDear from error
+        raise TooExpensive from error
 
 
 class _Meter(TreeInterpreter):  # type: ignore[misc]
-    """The library's interpreter, which pays for each step."""
+    """The library's interpreter, charging each step."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._left = STEPS
-        # The object is kept with its weight: a number may be given to another once it is gone.
+        self._budget = STEPS
+        # Keeping the object with its weight prevents its id from being reused.
         self._weights: dict[int, tuple[int, Any]] = {}
 
-    def _pay(self, steps: int) -> None:
-        self._left -= steps
-        if self._left < 0:
-            raise TooDear
+    def _charge(self, steps: int) -> None:
+        self._budget -= steps
+        if self._budget < 0:
+            raise TooExpensive
 
     def visit(self, node: dict[str, Any], value: Any) -> Any:
-        self._pay(1)
+        self._charge(1)
         found = super().visit(node, value)
         if node["type"] in _BUILDS and isinstance(found, list):
-            self._pay(len(found))
+            self._charge(len(found))
         return found
 
     def visit_flatten(self, node: dict[str, Any], value: Any) -> Any:
         base = self.visit(node["children"][0], value)
         if not isinstance(base, list):
             return None
-        self._pay(sum(len(one) if isinstance(one, list) else 1 for one in base))
+        self._charge(sum(len(one) if isinstance(one, list) else 1 for one in base))
         return [each for one in base for each in (one if isinstance(one, list) else (one,))]
 
     def visit_comparator(self, node: dict[str, Any], value: Any) -> Any:
         left, right = (self.visit(child, value) for child in node["children"])
         if isinstance(left, dict | list) and isinstance(right, dict | list):
-            self._pay(self.weight(left) + self.weight(right))
+            self._charge(self.weight(left) + self.weight(right))
         elif isinstance(left, str) and isinstance(right, str):
-            self._pay(min(len(left), len(right)) // CHARACTERS)
-        given = [{"type": "literal", "value": one} for one in (left, right)]
-        return super().visit_comparator({"value": node["value"], "children": given}, value)
+            self._charge(min(len(left), len(right)) // CHARACTERS)
+        arguments = [{"type": "literal", "value": one} for one in (left, right)]
+        return super().visit_comparator({"value": node["value"], "children": arguments}, value)
 
     def visit_function_expression(self, node: dict[str, Any], value: Any) -> Any:
-        given = [self.visit(child, value) for child in node["children"]]
-        self._pay(self._price(node["value"], given))
-        return self._functions.call_function(node["value"], given)
+        arguments = [self.visit(child, value) for child in node["children"]]
+        self._charge(self._price(node["value"], arguments))
+        return self._functions.call_function(node["value"], arguments)
 
-    def _price(self, name: str, given: Sequence[Any]) -> int:
+    def _price(self, name: str, arguments: Sequence[Any]) -> int:
         if name in _BY_ELEMENT:  # each element pays for its own visit
-            return sum(len(one) for one in given if isinstance(one, list))
+            return sum(len(one) for one in arguments if isinstance(one, list))
         if name in _SHALLOW:
-            return sum(_breadth(one) for one in given)
-        price = sum(self.weight(one) for one in given)
-        if name == "join" and len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], list):
-            price += len(given[0]) * len(given[1]) // CHARACTERS
+            return sum(_breadth(one) for one in arguments)
+        price = sum(self.weight(one) for one in arguments)
+        if (
+            name == "join"
+            and len(arguments) == 2
+            and isinstance(arguments[0], str)
+            and isinstance(arguments[1], list)
+        ):
+            price += len(arguments[0]) * len(arguments[1]) // CHARACTERS
         return price
 
     def weight(self, value: Any) -> int:
-        """All that stands there, counted as often as it would be read."""
+        """The size of everything in it, counted as often as it would be read."""
         if isinstance(value, str):
             return 1 + len(value) // CHARACTERS
         if not isinstance(value, dict | list):
@@ -138,7 +143,7 @@ class _Meter(TreeInterpreter):  # type: ignore[misc]
         known = self._weights.get(id(value))
         if known is not None:
             return known[0]
-        self._pay(1)  # for the counting itself
+        self._charge(1)  # for the counting itself
         inner = value.values() if isinstance(value, dict) else value
         weight = 1 + sum(self.weight(one) for one in inner)
         if isinstance(value, dict):

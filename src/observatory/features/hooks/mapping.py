@@ -1,7 +1,7 @@
-"""From a body to a message: what a hook's mapping makes of a call (rule S524).
+"""Applies a hook's mapping: turns the body of a call into a message (rule S524).
 
-Pure. What is found is checked like anything from outside: names by the rules of names, the payload by the
-rules of every document and by its size. A fault names the member of the mapping, never the body.
+Pure. Results are checked like any external input: names by the rules of names, the payload by the rules of
+every document and by its size. A fault names the member of the mapping, never the body.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from observatory.features.hooks.types_mapping import Destination, Expression, HookMapping
-from observatory.protocol.answers import Fault
 from observatory.protocol.document import parse
+from observatory.protocol.responses import Fault
 from observatory.protocol.rules import NAME
 
-MOST_PAYLOAD: Final = 512 << 10
-LARGEST: Final = 10**256  # of a number that names something: longer names there are none
-LEVELS: Final = 48  # of a payload: the message around it has some too
+MAX_PAYLOAD: Final = 512 << 10
+LARGEST: Final = 10**256  # of a number used as a name: no name is longer
+LEVELS: Final = 48  # of a payload: the message around it has levels too
 Kind = Literal["agent", "capability", "cluster"]
 KINDS: Final[tuple[Kind, ...]] = ("agent", "capability", "cluster")
-# Where a scheme names no delivery, its senders do so in the body.
+# For schemes that do not name the delivery, senders name it in the body under these keys.
 DELIVERY_IDS: Final = {"stripe": "id", "slack": "event_id"}
 
 
-class Mapped(NamedTuple):
+class MappedMessage(NamedTuple):
     intent: str
     kind: Kind
     name: str
@@ -34,12 +34,12 @@ class Mapped(NamedTuple):
     delivery_id: str | None
 
 
-class Ignored(NamedTuple):
-    """`when` says that this is not for us."""
+class IgnoredCall(NamedTuple):
+    """`when` does not match this body."""
 
 
 def check(mapping: HookMapping) -> list[Fault]:
-    """What is wrong with a mapping before any body came."""
+    """Faults of a mapping that can be found without a body."""
     from observatory.features.hooks.expressions import BadExpression, compiled
 
     faults = []
@@ -72,13 +72,13 @@ class _Unmapped(Exception):
         self.fault = Fault(path, problem)
 
 
-def apply(mapping: HookMapping, body: Any, scheme: str) -> Mapped | Ignored | Fault:
+def apply(mapping: HookMapping, body: Any, scheme: str) -> MappedMessage | IgnoredCall | Fault:
     """Never raises on input."""
     try:
         if mapping.when is not None and _is_false(_find("when", mapping.when, body)):
-            return Ignored()
+            return IgnoredCall()
         kind, name = _target(mapping.target, body)
-        return Mapped(
+        return MappedMessage(
             _name("intent", mapping.intent, body),
             kind,
             name,
@@ -91,7 +91,7 @@ def apply(mapping: HookMapping, body: Any, scheme: str) -> Mapped | Ignored | Fa
 
 
 def delivery_id(mapping: HookMapping, body: Any, scheme: str) -> str | None:
-    """As the body names its delivery; by default as the scheme's senders do, if they do."""
+    """The body's delivery id; by default from the member the scheme's senders use, if any."""
     if mapping.delivery_id is not None:
         return _key("delivery_id", mapping.delivery_id, body)
     found = body.get(DELIVERY_IDS.get(scheme, "")) if isinstance(body, dict) else None
@@ -99,18 +99,18 @@ def delivery_id(mapping: HookMapping, body: Any, scheme: str) -> str | None:
 
 
 def _find(path: str, text: str, body: Any) -> Any:
-    from observatory.features.hooks.expressions import BadExpression, TooDear, Unfit, search
+    from observatory.features.hooks.expressions import BadExpression, EvaluationFailed, TooExpensive, search
 
     try:
         return search(text, body)
-    except TooDear as error:
-        raise _Unmapped(path, "is too much work over this body") from error
-    except (BadExpression, Unfit) as error:
+    except TooExpensive as error:
+        raise _Unmapped(path, "needs too much work over this body") from error
+    except (BadExpression, EvaluationFailed) as error:
         raise _Unmapped(path, str(error)) from error
 
 
 def _is_false(found: Any) -> bool:
-    """JMESPath's falsehood: 0 is a value like any."""
+    """False as JMESPath defines it: 0 is true."""
     return found is None or found is False or (isinstance(found, str | list | dict) and not found)
 
 
@@ -119,13 +119,13 @@ def _target(target: Destination, body: Any) -> tuple[Kind, str]:
         found = getattr(target, kind)
         if found is not None:
             return kind, _name(f"target.{kind}", found, body)
-    raise _Unmapped("target", "names nobody")
+    raise _Unmapped("target", "names no target")
 
 
 def _name(path: str, given: str | Expression, body: Any) -> str:
     found = given if isinstance(given, str) else _find(path, given.expression, body)
     if not isinstance(found, str) or not NAME.match(found):
-        raise _Unmapped(path, "does not give a text of 1 to 256 characters without control characters")
+        raise _Unmapped(path, "does not result in a text of 1 to 256 characters without control characters")
     return found
 
 
@@ -134,22 +134,22 @@ def _key(path: str, text: str, body: Any) -> str:
     if isinstance(found, int) and not isinstance(found, bool) and abs(found) < LARGEST:
         found = str(found)
     if not isinstance(found, str) or not NAME.match(found):
-        raise _Unmapped(path, "does not give a number or a text of 1 to 256 characters")
+        raise _Unmapped(path, "does not result in a number or a text of 1 to 256 characters")
     return found
 
 
 def _payload(found: Any) -> dict[str, Any]:
     if found is None:
-        raise _Unmapped("payload", "gives nothing")
+        raise _Unmapped("payload", "results in nothing")
     try:
         raw = msgspec.json.encode(found)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise _Unmapped("payload", "does not give JSON") from error
-    if len(raw) > MOST_PAYLOAD:
-        raise _Unmapped("payload", f"gives more than {MOST_PAYLOAD} bytes")
+        raise _Unmapped("payload", "does not result in JSON") from error
+    if len(raw) > MAX_PAYLOAD:
+        raise _Unmapped("payload", f"exceeds {MAX_PAYLOAD} bytes")
     document = parse(raw)
     if document is None or not document.clean or not _is_shallow(document.value, 1):
-        raise _Unmapped("payload", "gives what no message may hold: too deep, or a number too large")
+        raise _Unmapped("payload", "is not allowed in a message: too deep, or a number too large")
     return document.value if isinstance(document.value, dict) else {"value": document.value}
 
 

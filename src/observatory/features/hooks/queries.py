@@ -1,4 +1,4 @@
-"""Reading webhooks in: a hook by its id alone, and the log of what called."""
+"""Reads of inbound webhooks: a hook by its id alone, and the log of calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy import select
 from observatory.store import tables
 from observatory.store.fetches import Fetches
 
-# The log without what may be long; that is read of one call at a time.
+# The log without the columns that may be long; those are read for one call at a time.
 LISTED = [column for column in tables.hook_calls.c if column.name not in ("body", "message")]
 
 
@@ -35,8 +35,8 @@ class HookReads(Fetches):
         query = select(*LISTED).where(calls.tenant_id == tenant_id)
         if before is not None:
             query = query.where(calls.call_id < before)
-        wanted = {calls.hook_id: hook_id, calls.signature: signature, calls.outcome: outcome}
-        query = query.where(*(column == value for column, value in wanted.items() if value is not None))
+        filters = {calls.hook_id: hook_id, calls.signature: signature, calls.outcome: outcome}
+        query = query.where(*(column == value for column, value in filters.items() if value is not None))
         found = await self.fetch(tenant_id, query.order_by(calls.call_id.desc()).limit(limit))
         return [dict(row._mapping) for row in found]
 
@@ -65,3 +65,6 @@ class HookReads(Fetches):
             .limit(limit)
         )
         return [row[0] for row in await self.fetch(tenant_id, query)]
+
+
+RECORD_QUERIES = (HookReads,)

@@ -1,4 +1,4 @@
-"""What the doors of webhooks in take and answer. A secret is told by the answer that made it, no other."""
+"""Request and response types of inbound webhooks. A secret is only in the answer that created it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from observatory.features.hooks.signatures import Scheme, Status
 from observatory.features.hooks.types_mapping import (
     DEFAULT_WINDOW_S,
     LONGEST_OVERLAP_S,
@@ -15,23 +16,24 @@ from observatory.features.hooks.types_mapping import (
     HookState,
     Outcome,
 )
-from observatory.features.hooks.worker import Received
+from observatory.features.hooks.worker import CallReceipt
 from observatory.http.answers import Was
-from observatory.protocol.answers import Fault
+from observatory.protocol.responses import Fault
 from observatory.protocol.rules import Title
-from observatory.protocol.signatures import Scheme, Status
 
-Secret = Annotated[str, msgspec.Meta(min_length=1, max_length=256, description="Made here when not given.")]
+Secret = Annotated[str, msgspec.Meta(min_length=1, max_length=256, description="Generated if not given.")]
 WindowS = Annotated[
     int,
     msgspec.Meta(
-        ge=SHORTEST_WINDOW_S, le=LONGEST_WINDOW_S, description="How far the signed time may lie from ours."
+        ge=SHORTEST_WINDOW_S,
+        le=LONGEST_WINDOW_S,
+        description="How far the signed time may differ from the gateway's.",
     ),
 ]
 
 
 class NewHookBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`scheme` is how the sender signs; without `secret` one is made."""
+    """`scheme` is how the sender signs; without `secret` one is generated."""
 
     name: Title
     scheme: Scheme
@@ -41,7 +43,7 @@ class NewHookBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class HookChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Only what is to be otherwise."""
+    """Only the members to change."""
 
     name: Title | None = None
     mapping: HookMapping | None = None
@@ -51,14 +53,14 @@ class HookChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class HookRotation(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """For `overlap_s` the secret before is taken too; 0 ends it at once."""
+    """The previous secret stays valid for `overlap_s`; 0 ends it immediately."""
 
     secret: Secret | None = None
     overlap_s: Annotated[int, msgspec.Meta(ge=0, le=LONGEST_OVERLAP_S)] = 86_400
 
 
 class HookTrial(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A body, and the mapping to try or the hook whose mapping is meant."""
+    """A body, and either a mapping to test or the hook whose mapping to test."""
 
     body: Any
     mapping: HookMapping | None = None
@@ -72,7 +74,7 @@ class HookTarget(msgspec.Struct, kw_only=True):
 
 
 class HookTried(msgspec.Struct, kw_only=True):
-    """What would come of the body: `taken` with intent, target and payload; `ignored`; or `unmapped`."""
+    """What the body would result in: `taken` with intent, target and payload; `ignored`; or `unmapped`."""
 
     outcome: Outcome
     fault: Fault | None = None
@@ -84,7 +86,7 @@ class HookTried(msgspec.Struct, kw_only=True):
 
 
 class HookSignatures(msgspec.Struct, kw_only=True):
-    """How the calls of a hook were signed, all told, and how the last one was."""
+    """Counts of a hook's calls by signature, and the signature of the last one."""
 
     valid: int
     invalid: int
@@ -110,7 +112,7 @@ class HookItem(msgspec.Struct, kw_only=True):
 
 
 class HookSecret(HookItem, kw_only=True):
-    """Shown this once: give it to the sender."""
+    """Shown only once: give it to the sender."""
 
     secret: str
 
@@ -126,7 +128,7 @@ class HookRemoved(msgspec.Struct, kw_only=True):
 
 
 class HookCallItem(msgspec.Struct, kw_only=True):
-    """One call. `calls` is more than one where too many to keep each came in a minute."""
+    """One call. `calls` is more than one for a row that counts calls too many to log one by one."""
 
     call_id: str
     hook_id: str
@@ -147,7 +149,7 @@ class HookCallItem(msgspec.Struct, kw_only=True):
 
 
 class HookCallWhole(HookCallItem, kw_only=True):
-    """`body` as it was kept: after redaction, cut at 64 KiB (`body_cut`), null once it is gone."""
+    """`body` as stored: after redaction, cut at 64 KiB (`body_cut`), null once it was deleted."""
 
     body: str | None
     body_cut: bool
@@ -159,7 +161,7 @@ class HookCallList(msgspec.Struct, kw_only=True):
 
 
 class SlackChallenge(msgspec.Struct, kw_only=True):
-    """What Slack asks for when a URL is entered there."""
+    """Slack's URL verification."""
 
     challenge: str
 
@@ -174,7 +176,7 @@ HOOK_ANSWERS: dict[str, Any] = {
     "try_hook": HookTried,
     "list_hook_calls": HookCallList,
     "get_hook_call": HookCallWhole,
-    "receive_webhook": (Received, SlackChallenge),
+    "receive_webhook": (CallReceipt, SlackChallenge),
 }
-# It needs no key: the signature is one.
-HOOK_DOORS = ("receive_webhook",)
+# Needs no API key: the signature is the credential.
+HOOK_OPERATIONS = ("receive_webhook",)

@@ -1,4 +1,4 @@
-"""Webhooks in, as they are read. Promised by every store; committed rows only."""
+"""Reads of inbound webhooks. Implemented by every store; committed rows only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Row = dict[str, Any]
 @runtime_checkable
 class HookRows(Protocol):
     async def hook_by_id(self, hook_id: str) -> Row | None:
-        """Of whichever tenant; None when it was removed or never there. Who calls is not known yet."""
+        """Of any tenant; None when it was removed or never existed. The caller is not known yet."""
 
     async def calls_page(
         self,
@@ -21,12 +21,12 @@ class HookRows(Protocol):
         signature: str | None = None,
         outcome: str | None = None,
     ) -> list[Row]:
-        """The log, newest first, past a call's id; without body and message."""
+        """The log, newest first, after a call's id; without body and message."""
 
     async def calls_taken(self, tenant_id: str, before_ns: int, limit: int) -> list[Row]:
-        """Calls taken no later than that whose message is not known to be in the archive, oldest first."""
+        """Calls accepted no later than that whose message is not known to be archived, oldest first."""
 
     async def call_bodies(self, tenant_id: str, until_ns: int, limit: int) -> list[str]:
-        """Ids of calls no later than that which became no message and whose body is kept, oldest first."""
+        """Ids of calls no later than that which became no message and still have a body, oldest first."""
 
     async def rows(self, tenant_id: str, table: str, **where: Any) -> list[Row]: ...

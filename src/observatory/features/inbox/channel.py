@@ -1,9 +1,9 @@
-"""A channel: what is ready to be sent on one connection of one agent, in order and again until acknowledged.
+"""One agent's connection: deliveries ready to be sent on it, in order and repeated until acknowledged.
 
-Law: the inbox in the database is the truth. A channel begins by reading what is pending, takes what the
-dispatcher hands it, and reads again when it could not keep up: it holds at most `BUFFER` deliveries or
-`BUFFER_BYTES`, whatever its agent does or does not do. What a kill-switch keeps back is not lost; it follows
-when the switch is off. What is not acknowledged within a round is sent again in the next.
+Law: the inbox in the database is the source of truth. A channel begins by reading what is pending, receives
+what the dispatcher hands it, and reads again when it could not keep up: its buffer has at most `BUFFER`
+deliveries or `BUFFER_BYTES`, regardless of its agent. What a kill switch withholds is not lost; it follows
+when the switch is released. What is not acknowledged within a round is sent again in the next.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from typing import Any
 import msgspec
 
 from observatory.errors import QueueFull
-from observatory.features.inbox import commands as inbox
-from observatory.pipeline.ports import Delivery, Pending
+from observatory.pipeline.ports import InboxDelivery, PendingFilter
 from observatory.protocol.clock import from_ns
+from observatory.protocol.identity import delivery_id
 from observatory.protocol.otel import format_traceparent, read_context
-from observatory.runtime.wait_for_wakeup import woken
+from observatory.runtime.wait_for_wakeup import wait_for_wakeup
 
 RETRY_S = 0.25
-AGAIN = 1_000  # sent again in one round, the oldest first
+AGAIN = 1_000  # deliveries sent again in one round, the oldest first
 BUFFER = 1_000
 BUFFER_BYTES = 512 << 10
 
 
-def item_of(delivery: Delivery) -> dict[str, Any]:
-    """A delivery as every channel shows it."""
+def item_of(delivery: InboxDelivery) -> dict[str, Any]:
+    """A delivery in the form that every kind of channel sends."""
     traced = delivery.trace_id is not None and delivery.span_id is not None
     sender = {"agent_id": delivery.sender_id, "entity_id": delivery.sender_entity}
     return {
-        "delivery_id": inbox.delivery_id((delivery.sequence_number, delivery.agent_no)),
+        "delivery_id": delivery_id((delivery.sequence_number, delivery.agent_no)),
         "sequence_number": delivery.sequence_number,
         "kind": delivery.kind,
         "session_id": delivery.session_id,
@@ -60,7 +60,7 @@ class _Carrier(msgspec.Struct):
 
 
 def _state_of(raw: bytes | None) -> str | None:
-    """The `tracestate` an envelope carries on, if it does so as W3C wants."""
+    """The `tracestate` in an envelope's metadata, if valid by W3C."""
     if raw is None or b'"tracestate"' not in raw:
         return None
     try:
@@ -71,24 +71,24 @@ def _state_of(raw: bytes | None) -> str | None:
     return None if context is None else context.state
 
 
-def _weight(delivery: Delivery) -> int:
+def _weight(delivery: InboxDelivery) -> int:
     return len(delivery.raw or b"") + len(delivery.body or "") + 512
 
 
-class Page(msgspec.Struct, frozen=True):
-    """Some of an inbox; `end` is the last number read when there may be more."""
+class DeliveryPage(msgspec.Struct, frozen=True):
+    """Some deliveries of an inbox; `end` is the last number read when there may be more."""
 
-    found: list[Delivery]
+    found: list[InboxDelivery]
     end: int | None
 
 
-class Channel:
-    """One connection of one agent. `next` gives what is to be sent on it, in order."""
+class DeliveryChannel:
+    """One connection of one agent. `next` returns the deliveries to send on it, in order."""
 
     def __init__(
         self,
         agent_no: int,
-        read: Callable[[Pending], Awaitable[Page]],
+        read: Callable[[PendingFilter], Awaitable[DeliveryPage]],
         redelivery_s: float,
         stopped: bool = False,
         access_version: int = 0,
@@ -98,17 +98,17 @@ class Channel:
         self._read, self._redelivery_s = read, redelivery_s
         self._stopped = stopped
         self._cursor = 0  # sent on this connection up to here
-        self._withheld: int | None = None  # the first number a kill-switch kept back
-        self._buffer: deque[Delivery] = deque()
+        self._withheld: int | None = None  # the first number a kill switch withheld
+        self._buffer: deque[InboxDelivery] = deque()
         self._bytes = 0
-        self._behind = True  # the database knows of more than the buffer
+        self._behind = True  # the database has more than the buffer
         self._floor = 0  # what was sent before the last round; sent again if still pending in the next
         self._round_at = time.monotonic() + redelivery_s
         self._wake = asyncio.Event()
-        self._looked = False
-        self.is_doubtful = False  # the key must be looked at again before anything more is sent
+        self._access_changed = False
+        self.is_doubtful = False  # the key must be checked again before anything more is sent
         self.closing = False
-        self.again = 0  # sent again on this connection
+        self.again = 0  # deliveries sent again on this connection
 
     @property
     def is_behind(self) -> bool:
@@ -118,8 +118,8 @@ class Channel:
     def waiting(self) -> int:
         return len(self._buffer)
 
-    def hand(self, delivery: Delivery) -> None:
-        """Called in order. What does not fit is left to the database."""
+    def hand(self, delivery: InboxDelivery) -> None:
+        """Called in order. What does not fit is read from the database later."""
         if self._behind:
             return
         full = len(self._buffer) >= BUFFER or self._bytes >= BUFFER_BYTES
@@ -140,32 +140,32 @@ class Channel:
             self._wake.set()
 
     def look(self, access_version: int) -> None:
-        """When access has changed, make `next` return: the door looks whether it may go on."""
+        """When access has changed, makes `next` return, so that the endpoint checks the key again."""
         if access_version != self._access_version:
             self._access_version = access_version
-            self._looked = self.is_doubtful = True
+            self._access_changed = self.is_doubtful = True
             self._wake.set()
 
     def close(self) -> None:
         self.closing = True
         self._wake.set()
 
-    async def next(self, wait_s: float) -> list[Delivery]:
-        """What is to be sent now; empty when `wait_s` has passed or the door is to look at itself."""
+    async def next(self, wait_s: float) -> list[InboxDelivery]:
+        """Deliveries to send now; empty when `wait_s` has passed or the endpoint must check the key."""
         until = time.monotonic() + wait_s
         while not self.closing:
             self._wake.clear()
-            with suppress(QueueFull):  # a prompt could not be marked as given: tried again in a moment
+            with suppress(QueueFull):  # a prompt could not be marked as given: retry shortly
                 if found := await self._take():
                     return found
-            if self._looked or time.monotonic() >= until:
-                self._looked = False
+            if self._access_changed or time.monotonic() >= until:
+                self._access_changed = False
                 return []
             left = min(until, self._round_at) - time.monotonic()
-            await woken(self._wake, max(0.0, min(left, RETRY_S) if self._behind else left))
+            await wait_for_wakeup(self._wake, max(0.0, min(left, RETRY_S) if self._behind else left))
         return []
 
-    async def _take(self) -> list[Delivery]:
+    async def _take(self) -> list[InboxDelivery]:
         if self._withheld is not None and not self._stopped and (found := await self._released()):
             return found
         while self._behind and not self._buffer:
@@ -177,8 +177,8 @@ class Channel:
             return await self._again()
         return found
 
-    async def _caught_up(self) -> list[Delivery]:
-        """A page out of the database. What is handed over from now on is committed after it, or is in it."""
+    async def _caught_up(self) -> list[InboxDelivery]:
+        """A page from the database. What is handed over from now on is committed after it, or is in it."""
         self._behind = False
         is_whole = False
         try:
@@ -192,41 +192,41 @@ class Channel:
         self._cursor = max(self._cursor, page.end or 0)
         return found
 
-    async def _released(self) -> list[Delivery]:
-        """The kill-switch is off: what it kept back follows, in order."""
+    async def _released(self) -> list[InboxDelivery]:
+        """The kill switch was released: what it withheld follows, in order."""
         assert self._withheld is not None
         page = await self._page(after=self._withheld - 1, until=self._cursor, kind="message")
         self._withheld = None if page.end is None else page.end + 1
         return page.found
 
-    async def _again(self) -> list[Delivery]:
-        """What was sent a round ago and is still not acknowledged."""
+    async def _again(self) -> list[InboxDelivery]:
+        """Deliveries that were sent a round ago and are still not acknowledged."""
         self._round_at = time.monotonic() + self._redelivery_s
         floor, self._floor = self._floor, self._cursor
-        found: list[Delivery] = []
+        found: list[InboxDelivery] = []
         after: int | None = 0
         while floor and after is not None and len(found) < AGAIN and sum(map(_weight, found)) < BUFFER_BYTES:
             page = await self._page(after=after, until=floor)
             found += page.found
             after = page.end
-        passed = [one for one in found if not self._keeps_back(one)]
+        passed = [one for one in found if not self._withholds(one)]
         self.again += len(passed)
         return passed
 
-    async def _page(self, after: int, until: int | None = None, kind: str | None = None) -> Page:
-        self.is_doubtful = True  # unlike what is handed over, a page says nothing about access
-        return await self._read(Pending(agent_no=self.agent_no, after=after, until=until, kind=kind))
+    async def _page(self, after: int, until: int | None = None, kind: str | None = None) -> DeliveryPage:
+        self.is_doubtful = True  # unlike what is handed over, a page carries no access version
+        return await self._read(PendingFilter(agent_no=self.agent_no, after=after, until=until, kind=kind))
 
     def _empty(self) -> None:
         self._buffer.clear()
         self._bytes = 0
 
-    def _passed(self, found: list[Delivery]) -> list[Delivery]:
+    def _passed(self, found: list[InboxDelivery]) -> list[InboxDelivery]:
         if found:
             self._cursor = found[-1].sequence_number
-        return [one for one in found if not self._keeps_back(one)]
+        return [one for one in found if not self._withholds(one)]
 
-    def _keeps_back(self, delivery: Delivery) -> bool:
+    def _withholds(self, delivery: InboxDelivery) -> bool:
         if not self._stopped or delivery.kind != "message":
             return False
         if self._withheld is None or delivery.sequence_number < self._withheld:

@@ -1,8 +1,8 @@
-"""Reading agents' inboxes: one set of queries for both databases, mixed into `Reads`.
+"""Reads of agents' inboxes: one set of queries for both databases, mixed into `Reads`.
 
 A delivery is read with what never changes about it: its session, the span it continues (of the message it
-carries, else of the event that caused it), who sent it. Its content is the archived message's bytes, or the
-bytes a person put in their place; content that was shredded is absent, and a rewritten message never shows
+carries, else of the event that caused it), its sender. Its content is the archived message's bytes, or the
+bytes a person replaced them with; content that was shredded is absent, and a rewritten message never shows
 the original. Content is read once for each message, however many agents it goes to.
 """
 
@@ -27,18 +27,18 @@ from sqlalchemy import (
 )
 
 from observatory.features.kill_switch.queries import spelt
-from observatory.pipeline.ports import Arrived, Delivery, Pending, Stops
+from observatory.pipeline.ports import CommittedDelivery, InboxDelivery, KillSwitchCoverage, PendingFilter
 from observatory.protocol.scopes import COLUMNS
 from observatory.store import tables
 from observatory.store.fetches import HIGH, LIMIT, LOW, TENANT, Fetches, portions
 from observatory.store.keys import SEQ_MASK
-from observatory.store.lists import any_named, any_of, any_packed
-from observatory.store.shapes import Shape
+from observatory.store.lists import among_numbers, any_named, any_of, tenant_base
+from observatory.store.shapes import TableShape
 
-# Spelled as the partial index spells it, so that it is used.
+# Spelled as in the partial index, so that the index is used.
 PENDING: ColumnElement[bool] = literal_column("deliveries.state = 'pending'")
-# Asked after every commit of a tenant with open channels, so it is spelled out: composing it costs as much as
-# the answer. By the primary key alone: with the state named, the index of what is pending would be scanned.
+# Runs after every commit of a tenant with open channels, so it is plain SQL: composing it costs as much as
+# running it. By the primary key alone: with the state named, the index of pending rows would be scanned.
 ARRIVALS = text(
     "SELECT sequence_number, agent_no, kind, state, "
     "(SELECT access_version FROM chain_heads WHERE tenant_id = :tenant) FROM deliveries "
@@ -52,7 +52,7 @@ Key = tuple[int, int]
 
 
 class _Event(msgspec.Struct):
-    """All that is needed of the event that caused a delivery."""
+    """The only member needed of the event that caused a delivery."""
 
     span_id: str
 
@@ -60,36 +60,36 @@ class _Event(msgspec.Struct):
 class InboxReads(Fetches):
     """The `Inbox` port over any store that can `fetch` rows."""
 
-    _shape: Shape
+    _shape: TableShape
 
-    async def arrivals(self, tenant_id: str, after: Key, limit: int) -> list[Arrived]:
+    async def arrivals(self, tenant_id: str, after: Key, limit: int) -> list[CommittedDelivery]:
         place = {"number": after[0], "agent": after[1], "most": limit}
         rows = await self.fetch(tenant_id, ARRIVALS, "", tenant=tenant_id, **place)
-        return [Arrived(*row) for row in rows]
+        return [CommittedDelivery(*row) for row in rows]
 
-    async def pending(self, tenant_id: str, where: Pending, limit: int) -> list[Delivery]:
+    async def pending(self, tenant_id: str, where: PendingFilter, limit: int) -> list[InboxDelivery]:
         query = self._waiting[where.kind is not None]
         values: dict[str, Any] = {"agent": where.agent_no, "low": where.after + 1, "most": limit}
         values["high"] = LAST if where.until is None else where.until
         if where.kind is not None:
             values["kind"] = where.kind
         rows = await self.fetch(tenant_id, query, tenant=tenant_id, **values)
-        return await self._told(tenant_id, rows, True)
+        return await self._deliveries_of(tenant_id, rows, True)
 
     @cached_property
     def _waiting(self) -> list[Select[Any]]:
-        """Of one agent: of any kind, of one kind."""
-        told = tables.deliveries.c
-        number = told.sequence_number
-        query = self._all_told.where(told.agent_no == AGENT, PENDING, number >= LOW, number <= HIGH)
+        """For one agent: of any kind, of one kind."""
+        columns = tables.deliveries.c
+        number = columns.sequence_number
+        query = self._all_columns.where(columns.agent_no == AGENT, PENDING, number >= LOW, number <= HIGH)
         query = query.order_by(number).limit(LIMIT)
-        return [query, query.where(told.kind == bindparam("kind"))]
+        return [query, query.where(columns.kind == bindparam("kind"))]
 
-    async def deliveries(self, tenant_id: str, keys: Sequence[Key], content: bool) -> list[Delivery]:
+    async def deliveries(self, tenant_id: str, keys: Sequence[Key], content: bool) -> list[InboxDelivery]:
         wanted = set(keys)
         rows: list[Any] = []
         for numbers in portions(sorted({number for number, _ in wanted}), NAMED):
-            # Numbers told to many agents are read whole and sifted here.
+            # Numbers delivered to many agents are read whole and filtered here.
             agents = {agent_no for number, agent_no in wanted if number in set(numbers)}
             values: dict[str, Any] = {"numbers": numbers}
             if is_one := len(agents) == 1:
@@ -98,18 +98,18 @@ class InboxReads(Fetches):
             found = await self.fetch(tenant_id, query, tenant=tenant_id, **values)
             rows += [row for row in found if (row[0], row[1]) in wanted]
         rows.sort(key=lambda row: (row[0], row[1]))
-        return await self._told(tenant_id, rows, content)
+        return await self._deliveries_of(tenant_id, rows, content)
 
     @cached_property
     def _by_numbers(self) -> list[Select[Any]]:
-        """Of anybody; of one agent."""
-        told = tables.deliveries.c
-        query = self._all_told.where(any_named(told.sequence_number, "numbers"))
-        return [query, query.where(told.agent_no == AGENT)]
+        """For any agents; for one agent."""
+        columns = tables.deliveries.c
+        query = self._all_columns.where(any_named(columns.sequence_number, "numbers"))
+        return [query, query.where(columns.agent_no == AGENT)]
 
     async def paused_sessions(self, tenant_id: str, agent_no: int) -> list[str]:
         sessions = tables.sessions.c
-        # SQLite prefers the primary key of a table without rowid and would read every member there is.
+        # SQLite prefers the primary key of a table without rowid and would read every member.
         lite = "key" in self._shape.events.c
         paused: Select[Any] = (
             select(literal_column("session_no"))
@@ -126,17 +126,17 @@ class InboxReads(Fetches):
         return sorted(row[0] for row in await self.fetch(tenant_id, query))
 
     async def instructed(self, tenant_id: str, agent_no: int) -> int:
-        told = tables.deliveries.c
-        query = select(told.body).where(
-            told.tenant_id == tenant_id,
-            told.agent_no == agent_no,
+        columns = tables.deliveries.c
+        query = select(columns.body).where(
+            columns.tenant_id == tenant_id,
+            columns.agent_no == agent_no,
             PENDING,
-            told.kind == "instruction",
+            columns.kind == "instruction",
         )
         bodies = [msgspec.json.decode(row[0]) for row in await self.fetch(tenant_id, query)]
         return max((int(body["version"]) for body in bodies), default=0)
 
-    async def stops(self, tenant_id: str) -> Stops:
+    async def stops(self, tenant_id: str) -> KillSwitchCoverage:
         switches, agents = tables.kill_switches.c, tables.agents.c
         engaged = await self.fetch(
             tenant_id,
@@ -145,45 +145,51 @@ class InboxReads(Fetches):
             ),
         )
         if any(row[0] == "global" for row in engaged):
-            return Stops(everyone=True)
+            return KillSwitchCoverage(everyone=True)
         covered: set[int] = set()
         for scope, target in engaged:
             column = agents[COLUMNS[scope]]
             same = await spelt(self, tenant_id, column.key, target)
             query = select(agents.agent_no).where(agents.tenant_id == tenant_id, any_of(column, same))
             covered.update(row[0] for row in await self.fetch(tenant_id, query))
-        return Stops(agents=frozenset(covered))
+        return KillSwitchCoverage(agents=frozenset(covered))
 
     @cached_property
-    def _all_told(self) -> Select[Any]:
-        """Everything but the content. The order of columns is that of `_told`."""
-        shape, told = self._shape, tables.deliveries
+    def _all_columns(self) -> Select[Any]:
+        """Everything but the content. The order of columns is that of `_deliveries_of`."""
+        shape, deliveries = self._shape, tables.deliveries
         sessions, senders, holds = tables.sessions, tables.agents, tables.holds
-        # A message's own event, also when it was released or rerouted; else what ordered the delivery.
-        cause = func.coalesce(told.c.message_seq, told.c.sequence_number)
+        # A message's own event, also when it was released or rerouted; else the event of the command.
+        cause = func.coalesce(deliveries.c.message_seq, deliveries.c.sequence_number)
         source = (
-            told.outerjoin(sessions, _same(told.c, sessions.c, "session_no"))
+            deliveries.outerjoin(sessions, _same(deliveries.c, sessions.c, "session_no"))
             .outerjoin(
                 senders,
-                and_(senders.c.tenant_id == told.c.tenant_id, senders.c.agent_no == told.c.sender_no),
+                and_(
+                    senders.c.tenant_id == deliveries.c.tenant_id,
+                    senders.c.agent_no == deliveries.c.sender_no,
+                ),
             )
             .outerjoin(
                 holds,
-                and_(holds.c.tenant_id == told.c.tenant_id, holds.c.sequence_number == told.c.message_seq),
+                and_(
+                    holds.c.tenant_id == deliveries.c.tenant_id,
+                    holds.c.sequence_number == deliveries.c.message_seq,
+                ),
             )
             .outerjoin(shape.events, numbered(shape.events, cause))
-            .outerjoin(shape.messages, numbered(shape.messages, told.c.message_seq))
+            .outerjoin(shape.messages, numbered(shape.messages, deliveries.c.message_seq))
         )
         return (
             select(
-                told.c.sequence_number,
-                told.c.agent_no,
-                told.c.kind,
-                told.c.created_ns,
-                told.c.given_ns,
-                told.c.session_no,
-                told.c.body,
-                told.c.message_seq,
+                deliveries.c.sequence_number,
+                deliveries.c.agent_no,
+                deliveries.c.kind,
+                deliveries.c.created_ns,
+                deliveries.c.given_ns,
+                deliveries.c.session_no,
+                deliveries.c.body,
+                deliveries.c.message_seq,
                 sessions.c.session_id,
                 sessions.c.trace_id,
                 senders.c.agent_id,
@@ -194,10 +200,10 @@ class InboxReads(Fetches):
                 holds.c.rewrite_seq,
             )
             .select_from(source)
-            .where(told.c.tenant_id == TENANT)
+            .where(deliveries.c.tenant_id == TENANT)
         )
 
-    async def _told(self, tenant_id: str, rows: Sequence[Any], content: bool) -> list[Delivery]:
+    async def _deliveries_of(self, tenant_id: str, rows: Sequence[Any], content: bool) -> list[InboxDelivery]:
         raws: dict[tuple[int, int | None], bytes | None] = {}
         if content:
             raws = await self._contents(tenant_id, {(row[7], row[15]) for row in rows if row[7] is not None})
@@ -206,7 +212,7 @@ class InboxReads(Fetches):
             in_session = row[5] != 0
             span = msgspec.json.decode(row[12], type=_Event).span_id if row[12] is not None else None
             made.append(
-                Delivery(
+                InboxDelivery(
                     sequence_number=row[0],
                     agent_no=row[1],
                     kind=row[2],
@@ -259,25 +265,15 @@ def _same(left: Any, right: Any, column: str) -> ColumnElement[bool]:
     return and_(left.tenant_id == right.tenant_id, left[column] == right[column])
 
 
-def _base() -> ColumnElement[Any]:
-    """What the tenant's keys begin with on SQLite (ADR-024)."""
-    heads = tables.chain_heads.c
-    return select(heads.tenant_no).where(heads.tenant_id == TENANT).scalar_subquery().op("<<")(40)
-
-
 def numbered(table: FromClause, number: Any) -> ColumnElement[bool]:
-    """The row of a big table with this number: by SQLite's packed key, or by the seed's columns."""
+    """The row of a big table with this number: by SQLite's packed key, or by the columns of the seed."""
     if "key" in table.c:
-        return table.c.key == _base().op("|")(number)
+        return table.c.key == tenant_base().op("|")(number)
     return and_(table.c.tenant_id == TENANT, table.c.sequence_number == number)
-
-
-def among_numbers(table: FromClause) -> ColumnElement[bool]:
-    """The rows of a big table whose numbers are given to `fetch` as `numbers`."""
-    if "key" in table.c:
-        return any_packed(table.c.key, _base(), "numbers")
-    return and_(table.c.tenant_id == TENANT, any_named(table.c.sequence_number, "numbers"))
 
 
 def number_column(table: FromClause) -> ColumnElement[Any]:
     return table.c.key.op("&")(SEQ_MASK) if "key" in table.c else table.c.sequence_number
+
+
+RECORD_QUERIES = (InboxReads,)

@@ -1,8 +1,8 @@
-"""How an agent is reached: `WS /v1/agents/{id}/channel`, the inbox as long poll or SSE, and acknowledgements.
+"""The agent channel over HTTP: `WS /v1/agents/{id}/channel`, the inbox as long poll or SSE, acknowledgements.
 
-Laws: an agent's key reaches its own agent only (an unbound one any agent of its tenant that has no key of
-its own, S1142), an admin's every agent; other roles do not listen. All three ways show the same items and
-everything pending first. Reading takes nothing away: only an acknowledgement does. A key that ends closes
+Laws: an agent's key reaches its own agent only (an unbound key any agent of its tenant that has no key of
+its own, S1142), an admin's every agent; other roles may not listen. All three transports send the same items
+and everything pending first. Reading removes nothing: only an acknowledgement does. A key that ends closes
 its channel.
 """
 
@@ -22,26 +22,26 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from litestar.response import Stream
 
 from observatory.errors import GatewayStopped, ObservatoryError, QueueFull
-from observatory.features.access import commands as access
 from observatory.features.inbox import commands as inbox
-from observatory.features.inbox.channel import BUFFER_BYTES, Channel, item_of
-from observatory.http.answers import Limit, Refusal, json
-from observatory.http.app_state import Call, Here, House
+from observatory.features.inbox.channel import BUFFER_BYTES, DeliveryChannel, item_of
+from observatory.features.inbox.worker import Dispatcher
+from observatory.http.answers import AGENT_NAME, Limit, Refusal, json
+from observatory.http.app_state import AppState, Call, Here
 from observatory.http.authentication import allows
 from observatory.http.permissions import principal_of
 from observatory.http.sockets import STOPPING, Socket
-from observatory.pipeline.ports import Delivery
-from observatory.pipeline.state import Principal, Verdict
+from observatory.pipeline.authority import denied
+from observatory.pipeline.ports import InboxDelivery
+from observatory.pipeline.state import Principal, SubmissionResult
 from observatory.protocol.certificates import Binding
 from observatory.protocol.identity import agent_entity_id
 
 PATH = re.compile(r"/v1/agents/(.+)/channel").fullmatch
-NAME = re.compile(r"[^\x00-\x1f\x7f]{1,256}").fullmatch
 MAX_IDS = 1_000
-WAITING_ACKS = 100  # frames of acknowledgements taken in before the first of them is durable
+WAITING_ACKS = 100  # acknowledgement frames received before the first of them is durable
 LONGEST_POLL_S = 60
-QUIET_S = 15.0  # after so long a silent stream says that it lives
-NOT_SHOWN = "this agent is bound to a certificate, which this connection did not show"
+QUIET_S = 15.0  # after this long a silent stream sends a keep-alive
+NOT_PRESENTED = "this agent is bound to a certificate, which this connection did not present"
 encode = msgspec.json.encode
 Wait = Annotated[
     float,
@@ -50,13 +50,13 @@ Wait = Annotated[
 
 
 class AckIds(msgspec.Struct, kw_only=True):
-    """Delivery ids, as they came."""
+    """Delivery ids, as received."""
 
     ids: Annotated[list[str], msgspec.Meta(min_length=1, max_length=MAX_IDS)]
 
 
-class Frame(msgspec.Struct):
-    """What an agent says on its channel."""
+class ChannelFrame(msgspec.Struct):
+    """A frame sent by an agent on its channel."""
 
     op: str
     ids: list[str] = []
@@ -71,51 +71,53 @@ def may_listen(principal: Principal, agent_id: str) -> bool:
     return agent_entity_id(tenant_id, principal.agent_id) == agent_entity_id(tenant_id, agent_id)
 
 
-async def why_not_on(house: House, who: Principal, agent_id: str, doubtful: bool) -> Refusal | None:
-    """Why an open channel may not go on: its agent may have been bound to a certificate or a key since, and
-    the certificate that was shown may have ended."""
-    if not doubtful and (who.certificate is None or who.certificate.is_current(house.clock())):
+async def channel_refusal(app: AppState, who: Principal, agent_id: str, doubtful: bool) -> Refusal | None:
+    """Why an open channel must close: its agent may have been bound to a certificate or a key since, and the
+    certificate that was presented may have expired."""
+    if not doubtful and (who.certificate is None or who.certificate.is_current(app.clock())):
         return None
     entity_id = agent_entity_id(who.tenant_id, agent_id)
-    rows = await house.store.rows(who.tenant_id, "agent_certificates", entity_id=entity_id, removed_ns=None)
-    if not all(Binding(row["kind"], row["value"]).fits(who.certificate, house.clock()) for row in rows):
-        return Refusal(403, "certificate_required", NOT_SHOWN)
+    rows = await app.store.rows(who.tenant_id, "agent_certificates", entity_id=entity_id, removed_ns=None)
+    if not all(Binding(row["kind"], row["value"]).fits(who.certificate, app.clock()) for row in rows):
+        return Refusal(403, "certificate_required", NOT_PRESENTED)
     if doubtful and who.role == "agent" and who.agent_id is None:
         try:
-            await arrive(house, who, agent_id, None)  # judged as who comes now is
+            await register_connection(app, who, agent_id, None)  # judged like a new connection
         except Refusal as refusal:
             return refusal
     return None
 
 
-async def arrive(house: House, who: Principal, agent_id: str, transport: str | None) -> inbox.Welcome:
-    """Known from now on, with its instructions in the inbox."""
+async def register_connection(
+    app: AppState, who: Principal, agent_id: str, transport: str | None
+) -> inbox.ConnectedAgent:
+    """Registers the agent and puts its instructions into the inbox."""
     entity_id = agent_entity_id(who.tenant_id, agent_id)
-    rows = await house.store.rows(who.tenant_id, "agents", entity_id=entity_id)
-    waiting = await house.store.instructed(who.tenant_id, rows[0]["agent_no"]) if rows else 0
-    act = inbox.arrive(
+    rows = await app.store.rows(who.tenant_id, "agents", entity_id=entity_id)
+    waiting = await app.store.instructed(who.tenant_id, rows[0]["agent_no"]) if rows else 0
+    act = inbox.connect(
         who,
         agent_id,
-        house.clock(),
+        app.clock(),
         transport=transport,
         agent_type=rows[0]["agent_type"] if rows else None,
         instructed=waiting,
     )
-    welcome: inbox.Welcome = _settled(await house.committer.submit(who.tenant_id, [act]))
+    welcome: inbox.ConnectedAgent = _answer_of(await app.committer.submit(who.tenant_id, [act]))
     return welcome
 
 
-async def acknowledge(house: House, who: Principal, agent_id: str, ids: Sequence[str]) -> inbox.Acked:
+async def acknowledge(app: AppState, who: Principal, agent_id: str, ids: Sequence[str]) -> inbox.AckResult:
     keys = {key for key in map(inbox.key_of, ids) if key is not None}
-    found = await house.store.deliveries(who.tenant_id, sorted(keys), False)
+    found = await app.store.deliveries(who.tenant_id, sorted(keys), False)
     facts = {(fact.sequence_number, fact.agent_no): fact for fact in found}
     entity_id = agent_entity_id(who.tenant_id, agent_id)
-    act = inbox.ack(who, entity_id, ids, facts, house.clock())
-    acked: inbox.Acked = _settled(await house.committer.submit(who.tenant_id, [act]))
+    act = inbox.ack(who, entity_id, ids, facts, app.clock())
+    acked: inbox.AckResult = _answer_of(await app.committer.submit(who.tenant_id, [act]))
     return acked
 
 
-def _settled(verdicts: list[Verdict]) -> Any:
+def _answer_of(verdicts: list[SubmissionResult]) -> Any:
     [verdict] = verdicts
     if verdict.code >= 400:
         raise Refusal(verdict.code, verdict.answer.reason, verdict.answer.detail or "not accepted")
@@ -124,71 +126,73 @@ def _settled(verdicts: list[Verdict]) -> Any:
 
 @asynccontextmanager
 async def connected(
-    house: House, who: Principal, agent_id: str, transport: str
-) -> AsyncIterator[tuple[Channel, dict[str, Any]]]:
-    """An open channel and its greeting. However it ends, its closing is told of."""
-    welcome = await arrive(house, who, agent_id, transport)
+    app: AppState, who: Principal, agent_id: str, transport: str
+) -> AsyncIterator[tuple[DeliveryChannel, dict[str, Any]]]:
+    """An open channel and its greeting. However it ends, its closing is recorded."""
+    welcome = await register_connection(app, who, agent_id, transport)
     try:
-        async with house.dispatcher.open(who.tenant_id, welcome) as channel:
-            yield channel, await _hello(house, who.tenant_id, welcome)
+        async with app.service(Dispatcher).open(who.tenant_id, welcome) as channel:
+            yield channel, await _greeting(app, who.tenant_id, welcome)
     finally:
-        keeper = house.principal_of_house(who.tenant_id)
-        house.dispatcher.part(inbox.leave(keeper, welcome, transport, house.clock()))
+        keeper = app.gateway_principal(who.tenant_id)
+        app.service(Dispatcher).part(inbox.disconnect(keeper, welcome, transport, app.clock()))
 
 
-async def _hello(house: House, tenant_id: str, welcome: inbox.Welcome) -> dict[str, Any]:
-    version, told = welcome.instructions, None
-    if version is not None:  # in full: who starts anew has forgotten what it once acknowledged
+async def _greeting(app: AppState, tenant_id: str, welcome: inbox.ConnectedAgent) -> dict[str, Any]:
+    version, instructions = welcome.instructions, None
+    if version is not None:  # in full: an agent that restarted has lost what it once acknowledged
         where = {"agent_type": welcome.agent_type, "version": version}
-        rows = await house.store.rows(tenant_id, "instructions", **where)
-        told = {"version": version, "text": rows[0]["text"] if rows else None}
+        rows = await app.store.rows(tenant_id, "instructions", **where)
+        instructions = {"version": version, "text": rows[0]["text"] if rows else None}
     return {
         "type": "hello",
         "agent_id": welcome.agent_id,
         "entity_id": welcome.entity_id,
-        "paused": await house.store.paused_sessions(tenant_id, welcome.agent_no),
+        "paused": await app.store.paused_sessions(tenant_id, welcome.agent_no),
         "paused_everywhere": welcome.paused,
         "stopped": welcome.stopped,
-        "instructions": told,
+        "instructions": instructions,
     }
 
 
 class AgentChannel:
-    """The socket."""
+    """The WebSocket."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, app: AppState) -> None:
+        self._app = app
 
     async def socket(self, socket: Socket, agent_id: str) -> None:
-        house = self._house
-        principal = await socket.authenticate(house.auth)
+        app = self._app
+        principal = await socket.authenticate(app.auth)
         if principal is None:
-            await socket.close(4401, "a valid key is needed")
+            await socket.close(4401, "a valid key is required")
             return
         if not may_listen(principal, agent_id):
             with suppress(ObservatoryError):  # refused all the same
-                await house.act(access.denied(principal, "listen", house.clock()))
-            await socket.close(4403, "only the agent's own key, or an admin's, may listen for it")
+                await app.act(denied(principal, "listen", app.clock()))
+            await socket.close(4403, "only the agent's own key or an admin's may listen for it")
             return
-        if not NAME(agent_id):
-            await socket.close(4404, "that is no agent's name")
+        if not AGENT_NAME(agent_id):
+            await socket.close(4404, "invalid agent name")
             return
         try:
-            async with connected(house, principal, agent_id, socket.transport) as (channel, hello):
+            async with connected(app, principal, agent_id, socket.transport) as (channel, hello):
                 await socket.send(encode(hello))
                 await self._converse(socket, principal, agent_id, channel)
         except Refusal as refusal:
             code = {401: 4401, 403: 4403}.get(refusal.code, 1013)
             await socket.close(code, refusal.detail)
         except ObservatoryError:
-            await socket.close(1013, "the inbox cannot be read now; connect again, nothing is lost")
+            await socket.close(1013, "the inbox cannot be read now; reconnect, nothing is lost")
 
-    async def _converse(self, socket: Socket, who: Principal, agent_id: str, channel: Channel) -> None:
-        """Until either side ends: sending, hearing and acknowledging go on beside each other."""
+    async def _converse(
+        self, socket: Socket, who: Principal, agent_id: str, channel: DeliveryChannel
+    ) -> None:
+        """Until either side ends: sending, receiving and acknowledging run concurrently."""
         acks: asyncio.Queue[list[str]] = asyncio.Queue(WAITING_ACKS)
         tasks = [
             asyncio.create_task(self._serve(socket, who, agent_id, channel)),
-            asyncio.create_task(self._hear(socket, acks)),
+            asyncio.create_task(self._receive(socket, acks)),
             asyncio.create_task(self._acknowledge(socket, who, agent_id, acks)),
         ]
         try:
@@ -200,50 +204,50 @@ class AgentChannel:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _serve(self, socket: Socket, who: Principal, agent_id: str, channel: Channel) -> None:
+    async def _serve(self, socket: Socket, who: Principal, agent_id: str, channel: DeliveryChannel) -> None:
         while not socket.closed:
-            found = await channel.next(_left_s(self._house, who))
+            found = await channel.next(_left_s(self._app, who))
             if channel.closing:
                 await socket.close(1001, STOPPING)
                 return
             doubtful, channel.is_doubtful = channel.is_doubtful, False
-            ended = _left_s(self._house, who) <= 0
-            if ended or (doubtful and not await socket.is_still_welcome(self._house.auth, True)):
+            ended = _left_s(self._app, who) <= 0
+            if ended or (doubtful and not await socket.is_still_authorized(self._app.auth, True)):
                 await socket.close(4401, "this key is no longer valid")
                 return
-            refused = await why_not_on(self._house, who, agent_id, doubtful)
+            refused = await channel_refusal(self._app, who, agent_id, doubtful)
             if refused is not None:
                 await socket.close(4403, refused.detail)
                 return
             for delivery in found:
                 await socket.send(encode({"type": "delivery", **item_of(delivery)}))
 
-    async def _hear(self, socket: Socket, acks: asyncio.Queue[list[str]]) -> None:
+    async def _receive(self, socket: Socket, acks: asyncio.Queue[list[str]]) -> None:
         while (text := await socket.receive()) is not None:
             try:
-                frame = msgspec.json.decode(text, type=Frame)
+                frame = msgspec.json.decode(text, type=ChannelFrame)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                frame = Frame(op="")
+                frame = ChannelFrame(op="")
             if frame.op == "ping":
                 await socket.send(b'{"type":"pong"}')
             elif frame.op == "ack" and len(frame.ids) <= MAX_IDS:
                 await acks.put(frame.ids)
             else:
                 problem = (
-                    f'a frame is {{"op": "ack", "ids": […]}} with {MAX_IDS} ids at most, or {{"op": "ping"}}'
+                    f'a frame is {{"op": "ack", "ids": […]}} with at most {MAX_IDS} ids, or {{"op": "ping"}}'
                 )
                 await socket.send(encode({"type": "error", "problem": problem}))
 
     async def _acknowledge(
         self, socket: Socket, who: Principal, agent_id: str, acks: asyncio.Queue[list[str]]
     ) -> None:
-        """What came while the last act was made durable goes into the next one."""
+        """Ids that arrive while a command is being committed are combined into the next one."""
         while True:
             ids = await acks.get()
             while len(ids) < MAX_IDS and not acks.empty():
                 ids = ids + acks.get_nowait()
             try:
-                answer = await acknowledge(self._house, who, agent_id, ids)
+                answer = await acknowledge(self._app, who, agent_id, ids)
             except Refusal as refusal:
                 if refusal.code == 401:
                     raise
@@ -255,67 +259,65 @@ class AgentChannel:
                 await socket.send(encode({"type": "acked", "ids": answer.acked, **unknown}))
 
 
-def _left_s(house: House, who: Principal) -> float:
-    """How long to wait at most before the key is looked at."""
+def _left_s(app: AppState, who: Principal) -> float:
+    """Seconds to wait at most before the key is checked."""
     if who.expires_ns is None:
         return LONGEST_POLL_S
-    return min(LONGEST_POLL_S, (who.expires_ns - house.clock()) / 1e9)
+    return min(LONGEST_POLL_S, (who.expires_ns - app.clock()) / 1e9)
 
 
 def _not_acked(ids: list[str]) -> bytes:
-    return encode({"type": "error", "problem": "not acknowledged; send it again later", "ids": ids})
+    return encode({"type": "error", "problem": "not acknowledged; retry later", "ids": ids})
 
 
-async def _listener(request: Call, house: House, agent_id: str) -> Principal:
-    principal = await principal_of(request, house)
+async def _listener(request: Call, app: AppState, agent_id: str) -> Principal:
+    principal = await principal_of(request, app)
     if not may_listen(principal, agent_id):
-        await house.act(access.denied(principal, "listen", house.clock()))
-        raise Refusal(403, "not_allowed", "only the agent's own key, or an admin's, may listen for it")
-    if not NAME(agent_id):
-        raise Refusal(404, "not_found", "that is no agent's name")
+        await app.act(denied(principal, "listen", app.clock()))
+        raise Refusal(403, "not_allowed", "only the agent's own key or an admin's may listen for it")
+    if not AGENT_NAME(agent_id):
+        raise Refusal(404, "not_found", "invalid agent name")
     return principal
 
 
-@get(
-    "/{agent_id:str}/inbox", summary="What waits for an agent (long poll, or SSE)", operation_id="read_inbox"
-)
+@get("/{agent_id:str}/inbox", summary="Read an agent's inbox (long poll or SSE)", operation_id="read_inbox")
 async def read_inbox(
-    request: Call, house: Here, agent_id: FromPath[str], wait: Wait = 0.0, limit: Limit = 100
+    request: Call, app: Here, agent_id: FromPath[str], wait: Wait = 0.0, limit: Limit = 100
 ) -> Response[Any]:
-    """All that is pending, oldest first; with `wait`, as soon as something is. Nothing is taken away.
+    """Everything pending, oldest first; with `wait`, as soon as there is something. Nothing is removed.
 
     With `Accept: text/event-stream` the answer is a stream: `event: hello`, then `event: delivery`.
     """
-    principal = await _listener(request, house, agent_id)
+    principal = await _listener(request, app, agent_id)
     if "text/event-stream" in request.headers.get("accept", ""):
-        frames = _stream(house, principal, agent_id, dict(request.scope["headers"]))
-        first = await anext(frames)  # whatever is refused is refused before the answer begins
+        frames = _stream(app, principal, agent_id, dict(request.scope["headers"]))
+        first = await anext(frames)  # a refusal must come before the response starts
         body = _joined(first, frames)
         headers = {"x-accel-buffering": "no"}
         closing = BackgroundTask(frames.aclose)
         return Stream(body, media_type="text/event-stream", headers=headers, background=closing)
-    with house.bounds.last() if wait else nullcontext():
-        return await _pending(request, house, principal, agent_id, wait, limit)
+    with app.bounds.last() if wait else nullcontext():
+        return await _pending(request, app, principal, agent_id, wait, limit)
 
 
 async def _pending(
-    request: Call, house: House, principal: Principal, agent_id: str, wait: float, limit: int
+    request: Call, app: AppState, principal: Principal, agent_id: str, wait: float, limit: int
 ) -> Response[Any]:
-    welcome = await arrive(house, principal, agent_id, None)
-    async with house.dispatcher.open(principal.tenant_id, welcome) as channel:
+    welcome = await register_connection(app, principal, agent_id, None)
+    async with app.service(Dispatcher).open(principal.tenant_id, welcome) as channel:
         found = await _poll(channel, wait, limit)
-        if wait and found and channel.is_doubtful:  # much may have changed while it waited
-            await _listener(request, house, agent_id)
-            refused = await why_not_on(house, principal, agent_id, True)
+        if wait and found and channel.is_doubtful:  # access may have changed while it waited
+            await _listener(request, app, agent_id)
+            refused = await channel_refusal(app, principal, agent_id, True)
             if refused is not None:
                 raise refused
     return json({"items": [item_of(delivery) for delivery in found[:limit]]})
 
 
-async def _poll(channel: Channel, wait_s: float, limit: int) -> list[Delivery]:
-    """Waits for the first, and takes what is there besides, as far as an answer should be long."""
+async def _poll(channel: DeliveryChannel, wait_s: float, limit: int) -> list[InboxDelivery]:
+    """Waits for the first delivery, then takes what else is there, up to the bounds of an answer."""
     until, size = time.monotonic() + wait_s, 0
-    found: list[Delivery] = []
+    found: list[InboxDelivery] = []
     while len(found) < limit and size < BUFFER_BYTES and not channel.closing:
         left = 0.0 if found else until - time.monotonic()
         more = await channel.next(max(0.0, left))
@@ -327,26 +329,26 @@ async def _poll(channel: Channel, wait_s: float, limit: int) -> list[Delivery]:
 
 
 async def _stream(
-    house: House, principal: Principal, agent_id: str, proof: dict[bytes, bytes]
+    app: AppState, principal: Principal, agent_id: str, proof: dict[bytes, bytes]
 ) -> AsyncGenerator[bytes, None]:
-    with house.bounds.last():
-        async with aclosing(_frames(house, principal, agent_id, proof)) as frames:
+    with app.bounds.last():
+        async with aclosing(_frames(app, principal, agent_id, proof)) as frames:
             async for frame in frames:
                 yield frame
 
 
 async def _frames(
-    house: House, principal: Principal, agent_id: str, proof: dict[bytes, bytes]
+    app: AppState, principal: Principal, agent_id: str, proof: dict[bytes, bytes]
 ) -> AsyncGenerator[bytes, None]:
-    async with connected(house, principal, agent_id, "sse") as (channel, hello):
+    async with connected(app, principal, agent_id, "sse") as (channel, hello):
         yield _event(b"hello", hello)
         while not channel.closing:
-            found = await channel.next(min(QUIET_S, _left_s(house, principal)))
+            found = await channel.next(min(QUIET_S, _left_s(app, principal)))
             doubtful, channel.is_doubtful = channel.is_doubtful, False
-            ended = _left_s(house, principal) <= 0
-            if ended or (doubtful and await house.auth.identify(proof, may_be_cached=False) is None):
+            ended = _left_s(app, principal) <= 0
+            if ended or (doubtful and await app.auth.identify(proof, may_be_cached=False) is None):
                 return
-            if await why_not_on(house, principal, agent_id, doubtful) is not None:
+            if await channel_refusal(app, principal, agent_id, doubtful) is not None:
                 return
             for delivery in found:
                 item = item_of(delivery)
@@ -362,7 +364,7 @@ async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byt
 
 
 def _event(name: bytes, value: Any, ident: str | None = None) -> bytes:
-    # A line end within JSON stands between its tokens; here it would end the field.
+    # Line ends within JSON are only between tokens; here they would end the field.
     data = encode(value).replace(b"\n", b" ").replace(b"\r", b" ")
     tag = b"" if ident is None else b"id: " + ident.encode() + b"\n"
     return b"event: " + name + b"\n" + tag + b"data: " + data + b"\n\n"
@@ -375,10 +377,10 @@ def _event(name: bytes, value: Any, ident: str | None = None) -> bytes:
     operation_id="ack_inbox",
 )
 async def ack_inbox(
-    request: Call, house: Here, agent_id: FromPath[str], data: JSONBody[AckIds]
+    request: Call, app: Here, agent_id: FromPath[str], data: JSONBody[AckIds]
 ) -> Response[bytes]:
-    principal = await _listener(request, house, agent_id)
-    return json(await acknowledge(house, principal, agent_id, data.ids))
+    principal = await _listener(request, app, agent_id)
+    return json(await acknowledge(app, principal, agent_id, data.ids))
 
 
 channel = Router(path="/v1/agents", route_handlers=[read_inbox, ack_inbox], tags=["Agent channel"])

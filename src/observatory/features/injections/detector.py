@@ -1,9 +1,9 @@
-"""Known patterns of prompt injection and jailbreak in a text: which are there, by name, never the words.
+"""Known patterns of prompt injection and jailbreak in a text: which occur, by name, never the text.
 
-Law: pure, and linear in the text. Nothing is searched by an expression that can go back: words are read once,
-in order, and a phrase is a row of word sets of which each comes within a few words of the one before. Texts
-are compared in one spelling (`protocol/spelling.py`): case, Unicode forms, look-alike letters and what is not
-seen make no difference. Words do not make an attack, and an attack in words of one's own is not found.
+Law: pure, and linear in the text. No search uses backtracking: words are read once, in order, and a phrase is
+a sequence of word sets of which each comes within a few words of the one before. Texts are compared in one
+spelling (`protocol/spelling.py`): case, Unicode forms, look-alike letters and invisible characters make no
+difference. Words alone do not make an attack, and an attack in other words is not found.
 Rules S1280, S1281.
 """
 
@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from html import unescape
 from typing import Final
 
-from observatory.features.injections.words import TURNS, phrases
-from observatory.protocol.rulebook import Injection
-from observatory.protocol.spelling import as_read
+from observatory.features.injections.phrases import TURNS, phrases
+from observatory.protocol.spelling import normalized_text
+from observatory.protocol.tenant_config import Injection
 from observatory.protocol.visible import HIDDEN
 
-MOST: Final = 131_072  # characters of one text that are looked at: half of them its beginning, half its end
-MOST_ENCODED: Final = 16  # runs of one text that are decoded, the longest first
+MAX_CHARACTERS: Final = 131_072  # of one text: half of them its beginning, half its end
+MAX_ENCODED: Final = 16  # runs of one text that are decoded, the longest first
 LONGEST_ENCODED: Final = 16_384  # characters of one run
 
 PHRASES: Final = phrases()
@@ -37,7 +37,7 @@ for _number, _one in enumerate(PHRASES):
 _FAR: Final = 1_000  # words, more than any phrase is wide
 _WORD: Final = re.compile(r"[^\W_]+")
 _UNSEEN: Final = re.compile(HIDDEN)
-_TAGS: Final = re.compile(r"[\U000e0020-\U000e007e]{8,}")  # longer than that of any flag
+_TAGS: Final = re.compile(r"[\U000e0020-\U000e007e]{8,}")  # longer than that of any flag emoji
 _SMUGGLED: Final = re.compile(
     r"[\u200b-\u200d\u2060-\u2064\ufeff]{8,}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}"
 )
@@ -50,39 +50,39 @@ _STANDARD: Final = str.maketrans("-_", "+/")
 
 
 def patterns_in(text: str) -> frozenset[Injection]:
-    """Every pattern that is there."""
-    if len(text) > MOST:
-        text = f"{text[: MOST // 2]}\n{text[-MOST // 2 :]}"
+    """Every pattern that occurs."""
+    if len(text) > MAX_CHARACTERS:
+        text = f"{text[: MAX_CHARACTERS // 2]}\n{text[-MAX_CHARACTERS // 2 :]}"
     text = _unescaped(text)
-    found = _seen(text)
-    if any(_seen(inner) for inner in _decoded(text)):
+    found = _patterns_visible(text)
+    if any(_patterns_visible(inner) for inner in _decoded(text)):
         found.add("encoded")
     return frozenset(found)
 
 
 def _unescaped(text: str) -> str:
-    """What a reader of JSON or HTML makes of it: a text may come within one."""
+    """The text as a reader of JSON or HTML sees it: it may be embedded in either."""
     if "\\" in text:
         text = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else " ", text)
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # pairs are one character
     return unescape(text) if "&" in text else text
 
 
-def _seen(text: str) -> set[Injection]:
+def _patterns_visible(text: str) -> set[Injection]:
     found: set[Injection] = set()
     if not text.isascii():
         tags = _TAGS.findall(text)
         if tags or _SMUGGLED.search(text):
             found.add("hidden_text")
         if tags:
-            found |= _said(" ".join(tags).translate(_TAGGED).lower())
-        if _UNSEEN.search(text):  # it may part words or stand within them
-            found |= _said(as_read(_UNSEEN.sub(" ", text)))
-    return found | _said(as_read(text))
+            found |= _patterns_spelled(" ".join(tags).translate(_TAGGED).lower())
+        if _UNSEEN.search(text):  # invisible characters may separate words or split one
+            found |= _patterns_spelled(normalized_text(_UNSEEN.sub(" ", text)))
+    return found | _patterns_spelled(normalized_text(text))
 
 
-def _said(text: str) -> set[Injection]:
-    """Of a text in its one spelling."""
+def _patterns_spelled(text: str) -> set[Injection]:
+    """Patterns of a text that is already in the common spelling."""
     found = set(_phrases(text))
     if _FORGED.search(text):
         found.add("forged_turn")
@@ -92,7 +92,7 @@ def _said(text: str) -> set[Injection]:
 
 
 def _phrases(text: str) -> Iterator[Injection]:
-    """Each word moves on the phrases it belongs to; what counts is where each place was last reached."""
+    """Each word advances the phrases it belongs to; only where each place was last reached counts."""
     words = _WORD.findall(text)
     there = _PLACES.keys() & words
     possible = {
@@ -110,13 +110,13 @@ def _phrases(text: str) -> Iterator[Injection]:
                 continue
             reached[number, place] = at
             if place == len(phrase.words) - 1:
-                possible.discard(number)  # it is there
+                possible.discard(number)  # complete
                 yield phrase.pattern
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """Texts that are written in base64, with either of its alphabets."""
-    for run in sorted(_ENCODED.findall(text), key=len, reverse=True)[:MOST_ENCODED]:
+    """Texts encoded in base64, with either of its alphabets."""
+    for run in sorted(_ENCODED.findall(text), key=len, reverse=True)[:MAX_ENCODED]:
         plain = "".join(run.split()).translate(_STANDARD)[:LONGEST_ENCODED]
         try:
             inner = b64decode(plain[: len(plain) // 4 * 4])

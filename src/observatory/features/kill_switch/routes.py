@@ -1,7 +1,7 @@
-"""The kill-switch's doors: arm, confirm twice, release; and what everybody who may read sees of it.
+"""Kill switches over HTTP: arm, confirm twice, release, list.
 
-Tokens are made here and shown once; only hashes go further. God Mode's words, apart because they stop a
-mesh: every step is an audit event, refused ones too.
+Tokens are generated here and shown once; only hashes are stored. Separate from the other God Mode routes
+because they stop a mesh: every step is an audit event, including refused ones.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from litestar import Response, Router, get, post
 from litestar.params import FromPath, JSONBody
 
 from observatory.errors import QueueFull
-from observatory.features.kill_switch import commands as acts
+from observatory.features.kill_switch import commands
+from observatory.features.kill_switch.types import MAX_NOTIFIED
 from observatory.http.answers import Refusal, json
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
-from observatory.pipeline.rows import Reach
-from observatory.pipeline.state import Act
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
+from observatory.pipeline.rows import KillSwitchCounts
+from observatory.pipeline.state import Command
 from observatory.protocol.clock import from_ns
 from observatory.protocol.credentials import digest, new_token
 from observatory.protocol.identity import mint
-from observatory.protocol.rulebook import KillScope, KillState
 from observatory.protocol.rules import Name
+from observatory.protocol.tenant_config import KillScope, KillState
 
 Reason = Annotated[
     str,
@@ -38,13 +39,13 @@ Reason = Annotated[
 ]
 Token = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 SHOWN_AGENTS = 100
-MOST_PAST = 200
+MAX_PAST = 200
 INSIST_S = 10.0
 LEFT = {"armed": 2, "confirmed": 1}
 
 
 class NewKillSwitch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`target` names the cluster, the agent type (class) or the agent; a global one has none."""
+    """`target` names the cluster, the agent type (class) or the agent; a global switch has none."""
 
     scope: KillScope
     reason: Reason
@@ -84,7 +85,7 @@ class KillSwitchList(msgspec.Struct, kw_only=True):
 
 
 class WouldHold(msgspec.Struct, kw_only=True):
-    """`known`: an agent has that name; otherwise it stops nobody until one comes that has it."""
+    """`known`: an agent has that name; otherwise it stops nothing until an agent of that name registers."""
 
     known: bool
     agents: int
@@ -106,31 +107,31 @@ class ReleasedKillSwitch(KillSwitchItem, kw_only=True):
     told: int
 
 
-@get("/kill-switch", summary="Kill-switches, newest first", operation_id="list_kill_switches")
-async def list_kill_switches(request: Call, house: Here) -> Response[bytes]:
-    """`engaged` says whether anything is stopped now; `held` how many messages wait for each.
+@get("/kill-switch", summary="List kill switches, newest first", operation_id="list_kill_switches")
+async def list_kill_switches(request: Call, app: Here) -> Response[bytes]:
+    """`engaged` says whether any is engaged now; `held` is the number of messages each holds.
 
-    All that hold something, and the newest 200 of the others.
+    Returns all that hold something, and the newest 200 of the others.
     """
-    principal = await need(request, house, "read")
-    rows = await house.store.rows(principal.tenant_id, acts.TABLE)
+    principal = await require_permission(request, app, "read")
+    rows = await app.store.rows(principal.tenant_id, commands.TABLE)
     rows.sort(key=lambda row: (row["created_ns"], row["kill_id"]), reverse=True)
-    # Pages ask every two seconds: what rules, however old, and the newest of the rest.
-    left_out = {row["kill_id"] for row in [row for row in rows if not _rules(row)][MOST_PAST:]}
+    # Open pages request this every two seconds: all switches in effect, and the newest of the rest.
+    left_out = {row["kill_id"] for row in [row for row in rows if not _is_in_effect(row)][MAX_PAST:]}
     rows = [row for row in rows if row["kill_id"] not in left_out]
-    items = [await shown_with_held(house, row) for row in rows]
+    items = [await item_with_held(app, row) for row in rows]
     engaged = any(row["state"] == "engaged" for row in rows)
     return json({"engaged": engaged, "items": items, "next_cursor": None})
 
 
-@post("/kill-switch", summary="Arm a kill-switch", status_code=202, operation_id="arm_kill_switch")
-async def arm_kill_switch(request: Call, house: Here, data: JSONBody[NewKillSwitch]) -> Response[bytes]:
-    """Nothing is held yet. The answer's token, shown this once, is for the first of two confirmations."""
-    principal = await need(request, house, "admin")
+@post("/kill-switch", summary="Arm a kill switch", status_code=202, operation_id="arm_kill_switch")
+async def arm_kill_switch(request: Call, app: Here, data: JSONBody[NewKillSwitch]) -> Response[bytes]:
+    """Holds nothing yet. The answer's token, shown only once, is for the first of two confirmations."""
+    principal = await require_permission(request, app, "admin")
     if (data.scope == "global") != (data.target is None):
-        raise Refusal(422, "bad_target", "a cluster, class or agent is named by target; global has no target")
-    now_ns, token = house.clock(), new_token()
-    act = acts.arm(
+        raise Refusal(422, "bad_target", "a cluster, class or agent needs a target; global has no target")
+    now_ns, token = app.clock(), new_token()
+    command = commands.arm(
         principal,
         mint("kil_", now_ns),
         data.scope,
@@ -139,85 +140,87 @@ async def arm_kill_switch(request: Call, house: Here, data: JSONBody[NewKillSwit
         digest(token),
         now_ns,
     )
-    row = await _insist(house, act)
-    agents, reach = await _agents(house, row), await _reach(house, row)
+    row = await _submit_insisting(app, command)
+    agents, reach = await _agents(app, row), await _reach(app, row)
     would_hold = {
         "known": data.scope == "global" or reach.agents > 0,
         "agents": reach.agents,
         "agent_ids": [agent["agent_id"] for agent in agents[:SHOWN_AGENTS]],
         "sessions": reach.sessions,
     }
-    return json(_shown(row, now_ns) | {"token": token, "would_hold": would_hold}, 202)
+    return json(_public(row, now_ns) | {"token": token, "would_hold": would_hold}, 202)
 
 
 @post(
     "/kill-switch/{kill_id:str}/confirm",
-    summary="Confirm a kill-switch; the second time engages it",
+    summary="Confirm a kill switch; the second confirmation engages it",
     status_code=200,
     operation_id="confirm_kill_switch",
 )
 async def confirm_kill_switch(
-    request: Call, house: Here, kill_id: FromPath[str], data: JSONBody[Confirmation]
+    request: Call, app: Here, kill_id: FromPath[str], data: JSONBody[Confirmation]
 ) -> Response[bytes]:
-    """The first confirmation answers with the second token; the second with state `engaged`."""
-    principal = await need(request, house, "admin")
-    known = await existing(house, principal.tenant_id, kill_id)
-    entities = [agent["entity_id"] for agent in await _agents(house, known)]
-    token, now_ns = new_token(), house.clock()
-    act = acts.confirm(principal, kill_id, digest(data.token), digest(token), entities, now_ns)
-    row = await _insist(house, act)
-    shown = _shown(row, now_ns)
+    """The first confirmation returns the second token; the second returns state `engaged`."""
+    principal = await require_permission(request, app, "admin")
+    known = await existing(app, principal.tenant_id, kill_id)
+    entities = [agent["entity_id"] for agent in await _agents(app, known)]
+    token, now_ns = new_token(), app.clock()
+    command = commands.confirm(principal, kill_id, digest(data.token), digest(token), entities, now_ns)
+    row = await _submit_insisting(app, command)
+    shown = _public(row, now_ns)
     return json(shown | ({"token": token} if row["state"] == "confirmed" else {"told": row["told"]}))
 
 
 @post(
     "/kill-switch/{kill_id:str}/release",
-    summary="Release a kill-switch; what it held goes on in stages",
+    summary="Release a kill switch; what it held is forwarded in stages",
     status_code=202,
     operation_id="release_kill_switch",
 )
 async def release_kill_switch(
-    request: Call, house: Here, kill_id: FromPath[str], data: JSONBody[Release]
+    request: Call, app: Here, kill_id: FromPath[str], data: JSONBody[Release]
 ) -> Response[bytes]:
-    principal = await need(request, house, "admin")
-    known = await existing(house, principal.tenant_id, kill_id)
-    entities = [agent["entity_id"] for agent in await _agents(house, known)]
-    held = (await _reach(house, known)).held
-    now_ns = house.clock()
-    row = await _insist(house, acts.release(principal, kill_id, data.reason, held, entities, now_ns))
-    return json(_shown(row, now_ns) | {"told": row["told"], "held": held}, 202)
+    principal = await require_permission(request, app, "admin")
+    known = await existing(app, principal.tenant_id, kill_id)
+    entities = [agent["entity_id"] for agent in await _agents(app, known)]
+    held = (await _reach(app, known)).held
+    now_ns = app.clock()
+    row = await _submit_insisting(
+        app, commands.release(principal, kill_id, data.reason, held, entities, now_ns)
+    )
+    return json(_public(row, now_ns) | {"told": row["told"], "held": held}, 202)
 
 
-async def shown_with_held(house: House, row: dict[str, Any]) -> dict[str, Any]:
-    held = (await _reach(house, row)).held if _rules(row) else 0
-    return _shown(row, house.clock()) | {"held": held}
+async def item_with_held(app: AppState, row: dict[str, Any]) -> dict[str, Any]:
+    held = (await _reach(app, row)).held if _is_in_effect(row) else 0
+    return _public(row, app.clock()) | {"held": held}
 
 
-def _rules(row: dict[str, Any]) -> bool:
+def _is_in_effect(row: dict[str, Any]) -> bool:
     return row["state"] in ("engaged", "releasing")
 
 
-async def existing(house: House, tenant_id: str, kill_id: str) -> dict[str, Any]:
-    rows = await house.store.rows(tenant_id, acts.TABLE, kill_id=kill_id)
+async def existing(app: AppState, tenant_id: str, kill_id: str) -> dict[str, Any]:
+    rows = await app.store.rows(tenant_id, commands.TABLE, kill_id=kill_id)
     if not rows:
-        raise Refusal(404, "not_found", "no kill-switch of this tenant has that id")
+        raise Refusal(404, "not_found", "no kill switch of this tenant has that id")
     return rows[0]
 
 
-async def _agents(house: House, row: dict[str, Any]) -> list[dict[str, Any]]:
-    """Last heard first, at most as many as one transaction tells."""
-    scope = await house.store.spelt(row["tenant_id"], **acts.scope_filter(row))
-    found = await house.store.rows(row["tenant_id"], "agents", **scope)
-    return sorted(found, key=lambda agent: -agent["last_seen_ns"])[: acts.MOST_TOLD]
+async def _agents(app: AppState, row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Most recently seen first, at most as many as one transaction notifies."""
+    scope = await app.store.spelt(row["tenant_id"], **commands.scope_filter(row))
+    found = await app.store.rows(row["tenant_id"], "agents", **scope)
+    return sorted(found, key=lambda agent: -agent["last_seen_ns"])[:MAX_NOTIFIED]
 
 
-async def _reach(house: House, row: dict[str, Any]) -> Reach:
-    return await house.store.reach(row["tenant_id"], **acts.scope_filter(row))
+async def _reach(app: AppState, row: dict[str, Any]) -> KillSwitchCounts:
+    return await app.store.reach(row["tenant_id"], **commands.scope_filter(row))
 
 
-def _shown(row: dict[str, Any], now_ns: int) -> dict[str, Any]:
-    """Never a token's hash."""
-    state = acts.state_of(row, now_ns)
+def _public(row: dict[str, Any], now_ns: int) -> dict[str, Any]:
+    """The public columns: never a token's hash."""
+    state = commands.state_of(row, now_ns)
     return {
         "kill_id": row["kill_id"],
         "scope": row["scope"],
@@ -233,12 +236,12 @@ def _shown(row: dict[str, Any], now_ns: int) -> dict[str, Any]:
     }
 
 
-async def _insist(house: House, act: Act) -> dict[str, Any]:
-    """A flood is when a kill-switch is needed most: a full queue is asked again until it has room."""
+async def _submit_insisting(app: AppState, command: Command) -> dict[str, Any]:
+    """A flood is when a kill switch is needed most: while the queue is full the command is retried."""
     deadline = time.monotonic() + INSIST_S
     while True:
         try:
-            verdict = await house.command(act)
+            verdict = await app.command(command)
             break
         except QueueFull:
             if time.monotonic() > deadline:

@@ -1,7 +1,7 @@
-"""The stager: hands on what a released kill-switch held, stage by stage, oldest first (ruling 26).
+"""The release worker: forwards what a released kill switch held, stage by stage, oldest first (ruling 26).
 
-Law: it forwards nothing itself. It asks the corridor to drain sessions; each drain checks policy, pauses
-and other kill-switches again under the lock, so two gateways may stage at once and nothing goes twice.
+Law: it forwards nothing itself. It asks the pipeline to drain sessions; each drain checks policy, pauses
+and other kill switches again under the lock, so two gateways may work at once and nothing is sent twice.
 A stage is `kill_release_batch` messages; each is an audit event. It survives a kill -9: what is still held,
 and that a switch is releasing, are rows.
 """
@@ -11,53 +11,54 @@ from __future__ import annotations
 from typing import Any
 
 from observatory.features.kill_switch import commands as kill_switch
-from observatory.features.relay.release import LIMIT, drain
-from observatory.pipeline.state import Act, Principal
-from observatory.runtime.worker_context import Home, Watch
+from observatory.features.relay.release import drain
+from observatory.features.relay.types import MAX_RELEASED_AT_ONCE
+from observatory.pipeline.state import Command, Principal
+from observatory.runtime.worker_context import TenantWatch, WorkerContext
 
-# So many sessions are drained in one submission.
+# Sessions drained in one submission.
 AT_ONCE = 200
 
 
-async def stage(house: Home, watch: Watch, now_ns: int) -> int:
-    """One stage of every release under way; how many messages went on."""
+async def release_stage(app: WorkerContext, watch: TenantWatch, now_ns: int) -> int:
+    """Runs one stage of every release in progress; returns how many messages were forwarded."""
     released = 0
     for tenant_id, head in await watch.awake():
-        rows = await house.store.rows(tenant_id, kill_switch.TABLE, state="releasing")
+        rows = await app.store.rows(tenant_id, kill_switch.TABLE, state="releasing")
         if rows:
-            released += await _stage(house, tenant_id, rows, now_ns)
+            released += await _stage(app, tenant_id, rows, now_ns)
         else:
             watch.rest(tenant_id, head)
     return released
 
 
-async def _stage(house: Home, tenant_id: str, switches: list[dict[str, Any]], now_ns: int) -> int:
-    who = house.principal_of_house(tenant_id)
-    released, finished = await _drain(house, who, now_ns)
-    acts: list[Act] = []
+async def _stage(app: WorkerContext, tenant_id: str, switches: list[dict[str, Any]], now_ns: int) -> int:
+    principal = app.gateway_principal(tenant_id)
+    released, finished = await _drain(app, principal, now_ns)
+    commands: list[Command] = []
     for row in switches:
-        left = (await house.store.reach(tenant_id, **kill_switch.scope_filter(row))).held
+        left = (await app.store.reach(tenant_id, **kill_switch.scope_filter(row))).held
         if released:
-            acts.append(kill_switch.staged(who, row["kill_id"], released, left, now_ns))
+            commands.append(kill_switch.record_stage(principal, row["kill_id"], released, left, now_ns))
         if finished:
-            acts.append(kill_switch.finish(who, row["kill_id"], left, now_ns))
-    if acts:
-        await house.committer.submit(tenant_id, acts)
+            commands.append(kill_switch.finish(principal, row["kill_id"], left, now_ns))
+    if commands:
+        await app.committer.submit(tenant_id, commands)
     return released
 
 
-async def _drain(house: Home, who: Principal, now_ns: int) -> tuple[int, bool]:
-    """At most one batch; whether nothing that is free to go waits any more."""
-    left, waiting = max(1, house.settings.kill_release_batch), await house.store.waiting(who.tenant_id)
+async def _drain(app: WorkerContext, principal: Principal, now_ns: int) -> tuple[int, bool]:
+    """Drains at most one batch; returns also whether no message that may be forwarded is left."""
+    left, waiting = max(1, app.settings.kill_release_batch), await app.store.waiting(principal.tenant_id)
     total, nothing_left = 0, True
     while waiting and left > 0:
-        acts: list[Act] = []
+        commands: list[Command] = []
         share = left
-        while waiting and share > 0 and len(acts) < AT_ONCE:
+        while waiting and share > 0 and len(commands) < AT_ONCE:
             session_id, count = waiting.pop(0)
-            acts.append(drain(who, session_id, now_ns, min(share, LIMIT)))
+            commands.append(drain(principal, session_id, now_ns, min(share, MAX_RELEASED_AT_ONCE)))
             share -= count
-        for verdict in await house.committer.submit(who.tenant_id, acts):
+        for verdict in await app.committer.submit(principal.tenant_id, commands):
             if verdict.code != 200:
                 nothing_left = False
                 continue

@@ -1,8 +1,8 @@
-"""What one step amounts to, whatever words, ids and times it was said with: the prints loops are found by.
+"""Fingerprints of a step by its substance, independent of wording, ids and times, for the loop detector.
 
-Law: pure and bounded: of a payload of any size some 4 KB are read. An input is taken apart as JSON when it
-is, its keys in any order; values under volatile keys (times, nonces, request ids, attempts) do not count,
-values that name one item do (rule S190). Prints are numbers: no text of a payload is kept.
+Law: pure and bounded: of a payload of any size about 4 KB are read. An input is parsed as JSON if possible,
+its keys in any order; values under volatile keys (times, nonces, request ids, attempts) are ignored, values
+that name one item are kept (rule S190). Fingerprints are numbers: no text of a payload is kept.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from zlib import crc32
 
 import msgspec
 
-from observatory.features.loops.tokenizer import NOTHING, bit, masked, read, spelt
+from observatory.features.loops.tokenizer import NOTHING, bit, masked, normal_form, tokenize
 from observatory.protocol.decision_log import DecisionLog
 from observatory.protocol.envelope import Envelope
 from observatory.protocol.messages import Text
 
-# How much is read of each part.
+# How many characters of each part are read.
 INPUT_CHARS: Final = 3_000
 OUTPUT_CHARS: Final = 400
 INTENT_CHARS: Final = 300
@@ -28,7 +28,7 @@ FACTS: Final = 4
 LEAVES: Final = 32
 INPUT_WORDS: Final = 160
 
-# Keys whose value says nothing of what is asked for.
+# Keys whose value does not identify what is requested.
 _VOLATILE_KEY: Final = re.compile(
     r"^_+$|^(ts|t|now|at|time|cb|salt|rand|seed|clock|sig|signature|etag|uuid|guid|sid|x-.*)$"
     r"|timestamp|nonce|req(uest)?_?id|trace|span_?id|correlation|idempoten|invocation|call_?id|(message|msg)_?id"
@@ -37,7 +37,7 @@ _VOLATILE_KEY: Final = re.compile(
     r"|delay|deadline|ttl|histor|previous|tried|already",
     re.IGNORECASE,
 )
-# Keys that tune a call without choosing another item.
+# Keys that tune a call without selecting another item.
 _OPTION_KEY: Final = re.compile(
     r"^(limit|top_?k|k|n|max\w*|size|page_?size|per_?page|num\w*|count|verbose|debug|force|temperature|depth"
     r"|recency\w*|strict|fuzzy|exact|lang|language|locale|headers?|flags?|options?|mode|format|follow\w*|sort"
@@ -47,18 +47,18 @@ _OPTION_KEY: Final = re.compile(
 _PAGE_KEY: Final = re.compile(
     r"^(page|offset|start|skip|cursor|page_?(no|num|number|token|index))$", re.IGNORECASE
 )
-# Times under these choose what is looked at, and random values under these name an item: both are kept.
+# Times under these select what is looked at, and random values under these name an item: both are kept.
 _WINDOW_KEY: Final = re.compile(
     r"^(since|until|from|to|start|end|before|after|day|date|month|week|window)(_|$)", re.IGNORECASE
 )
 _ITEM_KEY: Final = re.compile(
     r"ids?$|^(sha|commit|rev|revision|hash|digest|file|path|name|url|uri|key)s?$", re.IGNORECASE
 )
-# A quantity or a range, not a day: 512, 0.5, 1:50, 3-4, "1,20p".
+# A quantity or a range, not a date: 512, 0.5, 1:50, 3-4, "1,20p".
 _SIZE: Final = re.compile(r"(?!\d{4}-\d\d)-?\d[\d.,:;-]{0,20}[a-z%]{0,3}$", re.IGNORECASE)
 _THING: Final = re.compile(r"[/\\@.\d]")
 _NUMBER: Final = re.compile(r"\d{1,18}")
-# Tools that only think: their input is read as reasoning.
+# Tools that only think: their input is treated as reasoning.
 _THINKING: Final = frozenset(
     ("think", "thinking", "thought", "reflect", "reflection", "plan", "planning", "scratchpad", "reason")
 )
@@ -67,43 +67,43 @@ _VOLATILE, _OPTION, _PAGE, _WINDOW, _ITEM, _OTHER = range(6)
 _kinds: dict[str, int] = {}
 
 
-class Fact(msgspec.Struct, frozen=True, gc=False):
+class FactFingerprint(msgspec.Struct, frozen=True, gc=False):
     print: int
     words: int
     marks: int
     is_barren: bool
 
 
-class Step(msgspec.Struct, frozen=True, gc=False):
-    """The prints of one step. `call` and `outcome` are equal when two steps are the same in substance."""
+class StepFingerprint(msgspec.Struct, frozen=True, gc=False):
+    """The fingerprint of one step. `call` and `outcome` are equal for equal substance."""
 
     tool: str | None
     status: str
     call: int  # tool and input, nothing volatile
     input_words: int  # the input's running text
     items: int  # what in the input names one item: short values, paths, numbers, names
-    pages: int  # values under paging keys, which move on by themselves
-    asked: int  # the input without its quantities: words, and single values however they are spelt
+    pages: int  # values under paging keys, which advance by themselves
+    asked: int  # the input without its quantities: words, and single values in any spelling
     values: int  # the single values among them
-    named: int  # what in the input is named like a thing of its own: paths, addresses, ids
+    named: int  # what in the input looks like a name of its own: paths, addresses, ids
     sizes: int  # its quantities: plain numbers and ranges that name no item
     scale: float  # the first of them
     text: int  # intent and reasoning
     marks: int  # what in the intent names one item
     outcome: int  # status and output
     output_words: int
-    output_names: int  # what the output speaks of
+    output_names: int  # names in the output
     numbers: tuple[float, ...]  # of the output, in order
-    is_barren: bool  # failed, or brought nothing
+    is_barren: bool  # failed, or returned nothing
     is_past_end: bool  # the output says that there are no further pages
-    facts: tuple[Fact, ...]
+    facts: tuple[FactFingerprint, ...]
 
 
-def step_of(log: DecisionLog | None, envelope: Envelope | None) -> Step | None:
-    """None for what is no step of work: a heartbeat, an alert, a shredded message."""
+def fingerprint_of(log: DecisionLog | None, envelope: Envelope | None) -> StepFingerprint | None:
+    """None for messages that are no work: a heartbeat, an alert, a shredded message."""
     if log is not None:
         action, thought = log.action, log.cognition
-        return prints(
+        return fingerprint(
             thought.intent if thought else None,
             thought.reasoning_chain if thought else None,
             action.tool_call,
@@ -113,11 +113,11 @@ def step_of(log: DecisionLog | None, envelope: Envelope | None) -> Step | None:
             log.state_delta.added_to_memory if log.state_delta else None,
         )
     if envelope is not None and isinstance(envelope.payload, Text):
-        return prints(envelope.payload.content, None, None, None, None, "success", None)
+        return fingerprint(envelope.payload.content, None, None, None, None, "success", None)
     return None
 
 
-def prints(
+def fingerprint(
     intent: str | None,
     reasoning: list[str] | None,
     tool: str | None,
@@ -125,46 +125,46 @@ def prints(
     output: str | None,
     status: str,
     facts: list[str] | None,
-) -> Step:
-    said = read(intent[:INTENT_CHARS]) if intent else NOTHING
-    text = said.words
+) -> StepFingerprint:
+    intent_text = tokenize(intent[:INTENT_CHARS]) if intent else NOTHING
+    text = intent_text.words
     if reasoning:
         first = (
             reasoning[0] if len(reasoning) == 1 else " ".join(line[:REASON_CHARS] for line in reasoning[:8])
         )
-        text |= read(first[:REASON_CHARS]).words
-    gist = _Gist()
+        text |= tokenize(first[:REASON_CHARS]).words
+    digest = _InputDigest()
     if tool and tool_input:
-        gist.read(tool_input)
+        digest.read(tool_input)
         if tool.lower() in _THINKING:
-            tool, text = None, text | gist.words
+            tool, text = None, text | digest.words
     if output and len(output) > OUTPUT_CHARS:
         output = f"{output[: OUTPUT_CHARS - 120]} {output[-120:]}"
-    seen = read(output) if output else NOTHING
+    output_text = tokenize(output) if output else NOTHING
     if not tool:
-        text |= seen.words
+        text |= output_text.words
     failed = status in ("failure", "skipped")
-    gist.kept.sort()
-    return Step(
+    digest.kept.sort()
+    return StepFingerprint(
         tool or None,
         status,
-        _crc("\x1f".join((tool.lower() if tool else "", *gist.kept))),
-        gist.words,
-        gist.items,
-        gist.pages,
-        gist.values | gist.words,
-        gist.values,
-        gist.named,
-        gist.sizes,
-        gist.scale,
+        _crc("\x1f".join((tool.lower() if tool else "", *digest.kept))),
+        digest.words,
+        digest.items,
+        digest.pages,
+        digest.values | digest.words,
+        digest.values,
+        digest.named,
+        digest.sizes,
+        digest.scale,
         text,
-        said.marks,
-        _crc(f"{status}\x1f{seen.plain}"),
-        seen.words,
-        seen.names,
-        seen.numbers,
-        failed or (output is not None and seen.is_barren),
-        not failed and output is not None and seen.is_end,
+        intent_text.marks,
+        _crc(f"{status}\x1f{output_text.plain}"),
+        output_text.words,
+        output_text.names,
+        output_text.numbers,
+        failed or (output is not None and output_text.is_barren),
+        not failed and output is not None and output_text.is_end,
         tuple([_fact(fact) for fact in facts[:FACTS]]) if facts else (),
     )
 
@@ -173,13 +173,15 @@ def _crc(text: str) -> int:
     return crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def _fact(fact: str) -> Fact:
-    said = read(fact[:FACT_CHARS])
-    return Fact(_crc(said.plain), said.words, said.marks | said.names, said.is_barren)
+def _fact(fact: str) -> FactFingerprint:
+    fact_text = tokenize(fact[:FACT_CHARS])
+    return FactFingerprint(
+        _crc(fact_text.plain), fact_text.words, fact_text.marks | fact_text.names, fact_text.is_barren
+    )
 
 
-class _Gist:
-    """What an input asks for: kept values, its words, its items."""
+class _InputDigest:
+    """What an input requests: kept values, its words, its items."""
 
     __slots__ = ("items", "kept", "left", "named", "pages", "scale", "sizes", "values", "words")
 
@@ -191,18 +193,18 @@ class _Gist:
 
     def read(self, tool_input: str) -> None:
         if len(tool_input) > INPUT_CHARS:
-            # Too long to be taken apart: its beginning, middle and end stand for it.
+            # Too long to parse: its beginning, middle and end represent it.
             middle = len(tool_input) // 2
             for cut in (tool_input[middle : middle + 100], tool_input[-100:]):
                 self.kept.append(masked(cut))
             self.take("", tool_input[:400])
             return
-        value = _within(tool_input)
+        value = _parsed(tool_input)
         self.walk("", tool_input if value is None else value, 0)
 
     def walk(self, key: str, value: Any, depth: int) -> None:
         if isinstance(value, str):
-            inner = _within(value) if value[:1] in ("{", "[") and depth < 6 else None
+            inner = _parsed(value) if value[:1] in ("{", "[") and depth < 6 else None
             if inner is None:
                 self.take(key, value)
             else:
@@ -220,20 +222,22 @@ class _Gist:
 
     def take(self, key: str, text: str) -> None:
         if self.left <= 0 or len(self.kept) >= LEAVES:
-            # The rest is not understood, but another rest is another call.
+            # The rest is not analysed, but a different rest makes a different call.
             self.kept.append(str(_crc(text[:INPUT_CHARS])))
             return
         kind = _kind(key)
         self.left -= 1
         if " " in text or "\n" in text:
-            said = read(text)
+            tokens = tokenize(text)
             self.left -= len(text) >> 3
-            # Beyond the words that are read, the letters count.
-            self.kept.append(f"{key}={said.plain}" if len(text) < 300 else f"{key}={said.plain}{_crc(text)}")
+            # Beyond the words that are read, every character counts.
+            self.kept.append(
+                f"{key}={tokens.plain}" if len(text) < 300 else f"{key}={tokens.plain}{_crc(text)}"
+            )
             if kind != _OPTION:
-                self.words |= said.words
-                self.items |= said.marks | said.names
-                self.named |= said.things
+                self.words |= tokens.words
+                self.items |= tokens.marks | tokens.names
+                self.named |= tokens.things
             return
         plain = text if kind == _WINDOW else masked(text)
         if plain == "*" and kind == _ITEM:
@@ -247,7 +251,7 @@ class _Gist:
             if kind != _ITEM and _SIZE.match(text):
                 self.measure(text)
             else:
-                value = bit(spelt(plain))
+                value = bit(normal_form(plain))
                 self.values |= value
                 if kind == _ITEM or _THING.search(plain):
                     self.named |= value
@@ -260,8 +264,8 @@ class _Gist:
             self.scale = float(number[0]) if number else 0.0
 
 
-def _within(text: str) -> Any:
-    """What JSON as text holds; None if it is none."""
+def _parsed(text: str) -> Any:
+    """The value of a JSON text; None if it is not JSON."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeEncodeError):

@@ -1,4 +1,4 @@
-"""`observatory detectors`: what the detectors go by, shown and set."""
+"""`observatory detectors`: show and change the settings of the loop and injection detectors."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import App, Parameter
 
-from observatory.cli.gateway_client import ANY, Gateway
-from observatory.cli.prompts import Json, hand, pairs_of, tell
-from observatory.cli.terminal import Misused, note, show_json, show_table
+from observatory.cli.gateway_client import ANY, GatewayOptions
+from observatory.cli.prompts import Json, api_session, pairs_of, print_result
+from observatory.cli.terminal import InvalidArguments, note, show_json, show_table
 
-detectors = App(name="detectors", help="What the detectors go by: show, set.")
+detectors = App(name="detectors", help="Detector settings: show, set.")
 PATH = "/v1/settings/detectors"
 
 
 @detectors.default
-def show(*, json: Json = False, gateway: Gateway = ANY) -> None:
-    """The settings in force."""
-    with hand(gateway, json) as door:
-        answer = door.ask("GET", PATH)
+def show(*, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Show the settings in force."""
+    with api_session(gateway, json) as client:
+        answer = client.ask("GET", PATH)
     if json:
         show_json(answer)
         return
-    told = {name: value for name, value in answer.items() if not name.startswith("updated_")}
-    sections = {name: told.pop(name) for name in [*told] if isinstance(told[name], dict)}
+    settings = {name: value for name, value in answer.items() if not name.startswith("updated_")}
+    sections = {name: settings.pop(name) for name in [*settings] if isinstance(settings[name], dict)}
     inner = ((f"{name}.{one}", value) for name, part in sections.items() for one, value in part.items())
-    shown = [*told.items(), *inner]
-    show_table(("SETTING", "VALUE"), [(name, _text(value)) for name, value in shown])
+    rows = [*settings.items(), *inner]
+    show_table(("SETTING", "VALUE"), [(name, _text(value)) for name, value in rows])
     by = answer["updated_by"]
-    note("these are the defaults" if by is None else f"set by {by} at {answer['updated_at']}")
+    note("defaults in use" if by is None else f"set by {by} at {answer['updated_at']}")
 
 
 @detectors.command(name="set")
 def change(
     *settings: Annotated[str, Parameter(help="name=value, e.g. window=8 or loops.rounds=4.")],
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Set some of them; `name=default` takes the default again. It counts for the next message."""
+    """Change settings; `name=default` restores the default. Effective from the next message."""
     body: dict[str, Any] = {}
     for name, value in pairs_of(settings, "window=8").items():
         section, dot, inner = name.partition(".")
@@ -48,10 +48,10 @@ def change(
         else:
             body[name] = value
     if not body:
-        raise Misused("name at least one setting, e.g. `observatory detectors set window=8`")
-    with hand(gateway, json) as door:
-        answer = door.ask("PUT", PATH, body)
-    tell(answer, json, f"set: {', '.join(settings)}; it counts for the next message")
+        raise InvalidArguments("name at least one setting, e.g. `observatory detectors set window=8`")
+    with api_session(gateway, json) as client:
+        answer = client.ask("PUT", PATH, body)
+    print_result(answer, json, f"set: {', '.join(settings)}; effective from the next message")
 
 
 def _text(value: Any) -> str:

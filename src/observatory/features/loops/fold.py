@@ -1,10 +1,10 @@
-"""The second loop detector over the record: a watch for every agent of a session, kept while it is needed.
+"""The loops fold: runs the second loop detector over the record, with a watch for each agent of a session.
 
-Law: it keeps nothing that cannot be read again. A watch that is not at hand (after a restart, after others
-took its place) is made from the last messages of its agent, silently, so that the findings are the same as if
-nobody had stopped. What an agent sent counts even if it was held; what was refused or put there by a person
-does not. An agent new to the session that names a step as its parent is a child of that step: progress of
-whoever took it. Rules S192 to S196.
+Law: it keeps nothing that cannot be read again. A watch that is not in memory (after a restart, or evicted)
+is rebuilt from the last messages of its agent, silently, so that the findings are the same as without a stop.
+An agent's messages count even if they were held; messages that were refused or written by a person do not. An
+agent new to the session that names a step as its parent is a child of that step: progress for the agent of
+that step. Rules S192 to S196.
 """
 
 from __future__ import annotations
@@ -15,41 +15,42 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from observatory.features.graph.fold import key_of
-from observatory.features.loops.call_fingerprint import step_of
-from observatory.features.loops.detector import REPLAY, Verdict, Watch
-from observatory.features.loops.types import Past
-from observatory.pipeline.ports import MessageFilter, StoredMessage
+from observatory.derived.reads import DerivedReads
+from observatory.derived.seen import Batch, DerivedWrite, Finding, Fold, FoldMessage, step_key
+from observatory.features.loops.call_fingerprint import fingerprint_of
+from observatory.features.loops.second_detector import REPLAY, LoopVerdict, LoopWatch
+from observatory.features.sessions.queries_lines import LineReads
+from observatory.pipeline.ports import MessageFilter, RecordReads, StoredMessage
 from observatory.protocol.decision_log import DecisionLog
 from observatory.protocol.envelope import Envelope
-from observatory.protocol.rulebook import LoopSettings
 from observatory.protocol.steps import step_name
-from observatory.runtime.fold_memory import Idle
-from observatory.runtime.fold_settings import Rules
+from observatory.protocol.tenant_config import LoopSettings
+from observatory.runtime.fold_memory import IdleKeys
+from observatory.runtime.fold_settings import DetectorSettingsCache
 from observatory.runtime.record_reader import content_of
-from observatory.runtime.seen import Batch, Finding, Put, Seen
-from observatory.store.derived import DerivedReads
 
-# Steps and facts over all watches, some 1 KB each: of some 600 long watches, or of many short ones.
+# Steps and facts over all watches, about 1 KB each: about 600 long watches, or many short ones.
 KEPT: Final = 25_000
-WATCH: Final = 4  # what one without any takes, as many of them
-KNOWN: Final = 30_000  # steps over all sessions whose author is known; one is some 150 bytes
-SESSION: Final = 10  # what a session without any takes, as many of them
+WATCH: Final = 4  # the cost of a watch without any, in the same unit
+KNOWN: Final = 30_000  # steps over all sessions whose author is known; each about 150 bytes
+SESSION: Final = 10  # the cost of a session without any, in the same unit
 CROWD: Final = 200  # the last of them in a session
 
 Key = tuple[str, str, str]  # tenant, session, agent
 
 
-class Crowd:
-    """Who took the last steps of a session, and whose step set somebody new to work, and when."""
+class SessionAgents:
+    """The agents of a session's last steps, and which agent's step started a new agent, and when."""
 
     __slots__ = ("births", "is_whole", "met", "owners")
 
     def __init__(self) -> None:
         self.owners: dict[int, str] = {}  # key of a step's name → agent, in the order of the steps
-        self.births: deque[tuple[int, str]] = deque(maxlen=CROWD)  # number of the child's step, whose child
+        self.births: deque[tuple[int, str]] = deque(
+            maxlen=CROWD
+        )  # number of the child's step, its parent agent
         self.met: set[str] = set()
-        self.is_whole = True  # nothing of the session was left unread
+        self.is_whole = True  # the whole session was read
 
     def __len__(self) -> int:
         return len(self.owners)
@@ -60,7 +61,7 @@ class Crowd:
             del self.owners[next(iter(self.owners))]
 
     def born(self, seq: int, agent_id: str, parents: Iterable[int]) -> str | None:
-        """Whose child a new agent is."""
+        """Records a new agent; returns its parent agent."""
         for parent in parents:
             owner = self.owners.get(parent)
             if owner is not None and owner != agent_id:
@@ -69,26 +70,26 @@ class Crowd:
         return None
 
 
-class Loops:
+class LoopFold:
     name = "loops"
 
     def __init__(
-        self, derived: DerivedReads, past: Past, clock: Callable[[], float] = time.monotonic
+        self, derived: LineReads, past: RecordReads, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._derived, self._past, self._clock = derived, past, clock
-        self._watches: OrderedDict[Key, Watch] = OrderedDict()
-        self._crowds: OrderedDict[tuple[str, str], Crowd] = OrderedDict()
+        self._watches: OrderedDict[Key, LoopWatch] = OrderedDict()
+        self._crowds: OrderedDict[tuple[str, str], SessionAgents] = OrderedDict()
         self._kept = self._known = 0  # of the watches, of the crowds
-        self._idle_watches, self._idle_crowds = Idle[Key](clock), Idle[tuple[str, str]](clock)
-        self._rules = Rules(past, clock)
+        self._idle_watches, self._idle_crowds = IdleKeys[Key](clock), IdleKeys[tuple[str, str]](clock)
+        self._rules = DetectorSettingsCache(past, clock)
 
     def forget(self) -> None:
         self._watches.clear()
         self._crowds.clear()
         self._kept = self._known = 0
 
-    async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
-        self._make_room()
+    async def fold(self, batch: Batch) -> tuple[list[DerivedWrite], list[Finding]]:
+        self._evict()
         await self._begin(batch)
         found: list[Finding] = []
         rules = (await self._rules.current(batch.tenant_id)).loops
@@ -102,16 +103,18 @@ class Loops:
                 owner = crowd.born(seen.seq, seen.agent_id, _keys(batch.tenant_id, seen.parents))
             parent = self._watches.get((batch.tenant_id, seen.session_id, owner)) if owner else None
             if owner and parent is not None:
-                _tell(found, seen, owner, parent.progressed(seen.seq))
+                _append_finding(found, seen, owner, parent.progressed(seen.seq))
             before = len(crowd), len(watch)
-            crowd.steps(seen.agent_id, key_of(batch.tenant_id, seen.name))
-            _tell(found, seen, seen.agent_id, _push(watch, seen.seq, seen.log, seen.envelope, rules))
+            crowd.steps(seen.agent_id, step_key(batch.tenant_id, seen.name))
+            _append_finding(
+                found, seen, seen.agent_id, _push(watch, seen.seq, seen.log, seen.envelope, rules)
+            )
             self._known += len(crowd) - before[0]
             self._kept += len(watch) - before[1]
         return [], found
 
-    def _make_room(self) -> None:
-        """What was wanted longest ago goes first; between batches: what is in one cannot be read yet."""
+    def _evict(self) -> None:
+        """Evicts the least recently used; between batches, because the current batch cannot be read yet."""
         for idle in self._idle_watches.over(self._watches):
             self._kept -= len(self._watches.pop(idle)) + WATCH
         for gone in self._idle_crowds.over(self._crowds):
@@ -122,28 +125,28 @@ class Loops:
             self._known -= len(self._crowds.popitem(last=False)[1]) + SESSION
 
     async def _begin(self, batch: Batch) -> None:
-        """Sessions that begin with this batch: of them nothing has to be read, and there are many."""
+        """Sessions that begin with this batch: nothing has to be read for them, and there are many."""
         tenant_id = batch.tenant_id
-        asked = {
+        unknown = {
             seen.session_no: seen.session_id
             for seen in batch.messages
             if seen.session_id and (tenant_id, seen.session_id) not in self._crowds
         }
-        if not asked:
+        if not unknown:
             return
-        begun = await self._derived.session_lines(tenant_id, asked)  # whatever was said makes a line
-        for number in asked.keys() - begun.keys():
-            self._crowds[tenant_id, asked[number]] = Crowd()
+        existing = await self._derived.session_lines(tenant_id, unknown)  # every message makes a line
+        for number in unknown.keys() - existing.keys():
+            self._crowds[tenant_id, unknown[number]] = SessionAgents()
             self._known += SESSION
 
-    async def _crowd(self, batch: Batch, session_id: str) -> Crowd:
+    async def _crowd(self, batch: Batch, session_id: str) -> SessionAgents:
         key = (batch.tenant_id, session_id)
         self._idle_crowds.want(key)
         crowd = self._crowds.get(key)
         if crowd is not None:
             self._crowds.move_to_end(key)
             return crowd
-        crowd = self._crowds[key] = Crowd()
+        crowd = self._crowds[key] = SessionAgents()
         where = MessageFilter(before=batch.after + 1, session_id=session_id)
         read = await self._past.messages(batch.tenant_id, where, CROWD, True)
         crowd.is_whole = len(read) < CROWD
@@ -157,7 +160,7 @@ class Loops:
                 if crowd.is_whole or not await self._before(batch.tenant_id, session_id, agent_id, old):
                     parents = _keys(batch.tenant_id, (old.parents or "").split("\n"))
                     crowd.born(old.sequence_number, agent_id, parents)
-            crowd.steps(agent_id, key_of(batch.tenant_id, _name(old)))
+            crowd.steps(agent_id, step_key(batch.tenant_id, _name(old)))
         self._known += len(crowd) + SESSION
         return crowd
 
@@ -165,7 +168,9 @@ class Loops:
         where = MessageFilter(before=old.sequence_number, session_id=session_id, agent=agent_id)
         return bool(await self._past.messages(tenant_id, where, 1, True))
 
-    async def _watch(self, batch: Batch, seen: Seen, crowd: Crowd, rules: LoopSettings) -> tuple[Watch, bool]:
+    async def _watch(
+        self, batch: Batch, seen: FoldMessage, crowd: SessionAgents, rules: LoopSettings
+    ) -> tuple[LoopWatch, bool]:
         """The agent's watch, and whether this is its first step in the session."""
         key = (batch.tenant_id, seen.session_id, seen.agent_id)
         self._idle_watches.want(key)
@@ -173,7 +178,7 @@ class Loops:
         if watch is not None:
             self._watches.move_to_end(key)
             return watch, False
-        watch = self._watches[key] = Watch()
+        watch = self._watches[key] = LoopWatch()
         self._kept += WATCH
         if crowd.is_whole and seen.agent_id not in crowd.met:
             crowd.met.add(seen.agent_id)
@@ -194,7 +199,7 @@ class Loops:
 
 
 def _keys(tenant_id: str, names: Iterable[str]) -> list[int]:
-    return [key_of(tenant_id, name) for name in names if name]
+    return [step_key(tenant_id, name) for name in names if name]
 
 
 def _name(old: StoredMessage) -> str:
@@ -202,15 +207,15 @@ def _name(old: StoredMessage) -> str:
 
 
 def _push(
-    watch: Watch,
+    watch: LoopWatch,
     seq: int,
     log: DecisionLog | None,
     envelope: Envelope | None,
     rules: LoopSettings,
-) -> Verdict | None:
+) -> LoopVerdict | None:
     if log is not None and log.control is not None and log.control.is_terminal:
-        return watch.left("its agent said that this was the last step")
-    step = step_of(log, envelope)
+        return watch.left("its agent marked this step as its last")
+    step = fingerprint_of(log, envelope)
     if step is None:
         return None
     if log is not None:
@@ -218,7 +223,9 @@ def _push(
     return watch.push(seq, step, rules)
 
 
-def _tell(found: list[Finding], seen: Seen, agent_id: str, verdict: Verdict | None) -> None:
+def _append_finding(
+    found: list[Finding], seen: FoldMessage, agent_id: str, verdict: LoopVerdict | None
+) -> None:
     if verdict is None:
         return
     body: dict[str, Any] = {
@@ -241,3 +248,7 @@ def _tell(found: list[Finding], seen: Seen, agent_id: str, verdict: Verdict | No
             body=body,
         )
     )
+
+
+def folds(derived: DerivedReads, past: RecordReads) -> list[Fold]:
+    return [LoopFold(derived.queries(LineReads), past)]

@@ -1,4 +1,4 @@
-"""How two steps ended, side by side: the same, a success after a failure, figures that move on (S190, S193).
+"""Compares the outcomes of two steps: same end, success after a failure, figures that advance (S190, S193).
 
 Law: pure, bounded, knows nothing of rounds.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from observatory.features.loops.call_fingerprint import Step
+from observatory.features.loops.call_fingerprint import StepFingerprint
 from observatory.features.loops.tokenizer import likeness
 
 LOOK_BACK: Final = 16  # calls a step is compared with
@@ -17,8 +17,8 @@ SURE: Final = 1.0
 LIKELY: Final = 0.8
 
 
-def same_end(old: Step, step: Step) -> bool:
-    """For calls in other words: both brought the same, or both nothing, in like or few words."""
+def same_end(old: StepFingerprint, step: StepFingerprint) -> bool:
+    """For calls in other words: both returned the same, or both nothing, in similar or few words."""
     if old.outcome == step.outcome:
         return True
     if not (step.is_barren and old.is_barren):
@@ -27,12 +27,12 @@ def same_end(old: Step, step: Step) -> bool:
     return few or likeness(old.output_words, step.output_words) >= 0.4
 
 
-def succeeds(step: Step, old: Step) -> bool:
+def succeeds(step: StepFingerprint, old: StepFingerprint) -> bool:
     return old.status == "failure" and step.status == "success" and not step.is_barren
 
 
-def again(step: Step, old: Step, like: float) -> float:
-    """How surely the same call ended the same way."""
+def again(step: StepFingerprint, old: StepFingerprint, like: float) -> float:
+    """How likely it is that the same call ended the same way."""
     if old.outcome == step.outcome:
         return SURE
     if old.status != step.status and "success" in (old.status, step.status):
@@ -48,8 +48,11 @@ def again(step: Step, old: Step, like: float) -> float:
     return LIKELY if alike >= 0.6 and old.numbers == step.numbers else 0.0
 
 
-def moves(step: Step, old: Step, calls: deque[Step], number: int) -> bool:
-    """The figures the same call brings go one way over three calls; a mere count of failures is none."""
+def figures_advance(
+    step: StepFingerprint, old: StepFingerprint, calls: deque[StepFingerprint], number: int
+) -> bool:
+    """The figures returned by the same call change in one direction over three calls; a mere count of
+    failures does not count."""
     if old.numbers == step.numbers or len(old.numbers) != len(step.numbers):
         return False
     before = None

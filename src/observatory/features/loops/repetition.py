@@ -1,9 +1,8 @@
-"""The same end time after time, whatever is asked: a rut (rules S192, S193).
+"""Repetition: the same end time after time, whatever is requested (rules S192, S193).
 
-Law: pure. Looks at the last calls that ended in one way, and at the last thoughts. Whoever works through
-many items brings a new name with every call; whoever is stuck says again what it has said, or only turns a
-quantity up and down. How much new there may be depends on what the calls brought: least after answers, most
-after failures.
+Law: pure. Compares the last calls that ended in one way, and the last thoughts. An agent that works through
+many items has a new name in every call; an agent that is stuck repeats itself, or only varies a quantity. How
+much may be new depends on what the calls returned: least after answers, most after failures.
 """
 
 from __future__ import annotations
@@ -12,47 +11,47 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
-from observatory.features.loops.call_fingerprint import Step
+from observatory.features.loops.call_fingerprint import StepFingerprint
 from observatory.features.loops.tokenizer import likeness, novelty
 
-LONGER: Final = 9  # a second look at more calls: words come back after some rounds
+LONGER: Final = 9  # a second check over more calls: words recur after some rounds
 SAME_QUESTION: Final = 0.6  # share of words
 NOTHING_NEW: Final = 0.1  # share of words
 
 Ending = Literal["failed", "empty", "answered"]
 
 
-class Bounds(NamedTuple):
-    """What a rut may bring at most, and how many of its calls must ask what was asked before."""
+class RepetitionBounds(NamedTuple):
+    """The upper bounds of novelty, and how many of the calls must repeat an earlier question."""
 
     asked: float  # mean share of what is new in the inputs
     repeated: float
     answers: float  # mean share of words that are new in the outputs
 
 
-# In the middle of where nothing changes on the trajectories that were tuned on.
-BOUNDS: Final[dict[Ending, Bounds]] = {
-    "failed": Bounds(0.4, 0.0, 0.12),
-    "empty": Bounds(0.35, 0.4, 0.12),
-    "answered": Bounds(0.25, 0.6, 0.12),
+# The middle of the range in which results are stable on the tuning trajectories.
+BOUNDS: Final[dict[Ending, RepetitionBounds]] = {
+    "failed": RepetitionBounds(0.4, 0.0, 0.12),
+    "empty": RepetitionBounds(0.35, 0.4, 0.12),
+    "answered": RepetitionBounds(0.25, 0.6, 0.12),
 }
-# Of thoughts: mean share of new words at most, mean likeness to an earlier one at least.
+# For thoughts: maximum mean share of new words, minimum mean likeness to an earlier one.
 CIRCLING: Final = (0.33, 0.4)
 
 
-def ends_alike(old: Step, step: Step) -> bool:
-    """Of one tool and one kind of end; the same failure of another tool too."""
+def ends_alike(old: StepFingerprint, step: StepFingerprint) -> bool:
+    """For one tool and one kind of end; the same failure of another tool too."""
     if old.status != step.status or old.is_barren != step.is_barren:
         return False
     return old.tool == step.tool or (step.status == "failure" and old.outcome == step.outcome)
 
 
-def is_rut(calls: Sequence[Step]) -> bool:
-    """Of calls that end alike, oldest first: do they get nowhere?"""
+def is_repetition(calls: Sequence[StepFingerprint]) -> bool:
+    """Whether calls that end alike, oldest first, make no progress."""
     first, last = calls[0], calls[-1]
     ending: Ending = "failed" if last.status == "failure" else "empty" if last.is_barren else "answered"
     bounds, count = BOUNDS[ending], len(calls) - 1
-    known, named, heard, sizes = first.asked | first.text, first.named, first.output_words, first.sizes
+    known, named, outputs, sizes = first.asked | first.text, first.named, first.output_words, first.sizes
     if ending == "answered" and _is_new(calls):
         return False
     asked = answers = measured = 0.0
@@ -61,7 +60,7 @@ def is_rut(calls: Sequence[Step]) -> bool:
         step = calls[number]
         new = novelty(step.asked, known)
         asked += new
-        answers += novelty(step.output_words, heard)
+        answers += novelty(step.output_words, outputs)
         if asked > bounds.asked * count or answers > bounds.answers * count:
             return False
         measured += novelty(step.sizes, sizes)
@@ -70,29 +69,29 @@ def is_rut(calls: Sequence[Step]) -> bool:
             bounds.repeated
             and new <= NOTHING_NEW
             and not step.values & ~known
-            and _said_before(step, calls[:number])
+            and _asked_before(step, calls[:number])
         ):
             repeated += 1
         known |= step.asked | step.text
         named |= step.named
-        heard |= step.output_words
+        outputs |= step.output_words
         sizes |= step.sizes
     if repeated < bounds.repeated * count:
         return False
     if ending == "failed":
-        if (items > count / 2 and not _holds_on(calls)) or (measured and _counts_up(calls)):
-            return False  # another thing each time
-        # Something has to stay: numbers alone may be items.
+        if (items > count / 2 and not _same_subject(calls)) or (measured and _counts_up(calls)):
+            return False  # another item each time
+        # Something has to stay the same: numbers alone may be items.
         return all(step.asked for step in calls) or 0 < measured <= count / 2
-    if not heard or not all(step.asked for step in calls):
+    if not outputs or not all(step.asked for step in calls):
         return False
-    if ending == "empty":  # what moves on in one direction may still come to something
-        return not measured or _turns(calls)
+    if ending == "empty":  # a quantity that moves in one direction may still lead somewhere
+        return not measured or _goes_back(calls)
     return not measured and all(step.input_words for step in calls)
 
 
-def circles(thoughts: Sequence[Step]) -> bool:
-    """Thoughts that add hardly a word, and nothing that names another item, to those before them."""
+def is_monologue(thoughts: Sequence[StepFingerprint]) -> bool:
+    """Thoughts that add almost no words, and no name of another item, to those before them."""
     known, marks = thoughts[0].text, thoughts[0].marks
     new = like = 0.0
     count = len(thoughts) - 1
@@ -109,16 +108,16 @@ def circles(thoughts: Sequence[Step]) -> bool:
     return like >= CIRCLING[1] * count
 
 
-def _is_new(calls: Sequence[Step]) -> bool:
-    """The last of them names something the others do not: the usual case, seen at once."""
+def _is_new(calls: Sequence[StepFingerprint]) -> bool:
+    """Whether the last call names something the others do not: the usual case, cheap to detect."""
     last, values = calls[-1], 0
     for step in calls[:-1]:
         values |= step.values | step.sizes | step.asked
     return (last.values | last.sizes) & ~values != 0
 
 
-def _holds_on(calls: Sequence[Step]) -> bool:
-    """The thing that is worked on stays, and not it alone: what is new names the call, not the thing."""
+def _same_subject(calls: Sequence[StepFingerprint]) -> bool:
+    """Whether the subject stays, and not only it: what is new names the call, not the subject."""
     values = named = -1
     for step in calls:
         values &= step.values
@@ -126,16 +125,16 @@ def _holds_on(calls: Sequence[Step]) -> bool:
     return named != 0 and values.bit_count() >= 2
 
 
-def _said_before(step: Step, calls: Sequence[Step]) -> bool:
+def _asked_before(step: StepFingerprint, calls: Sequence[StepFingerprint]) -> bool:
     return any(likeness(old.asked, step.asked) >= SAME_QUESTION for old in calls)
 
 
-def _counts_up(calls: Sequence[Step]) -> bool:
-    """One after the other: 1, 2, 3."""
+def _counts_up(calls: Sequence[StepFingerprint]) -> bool:
+    """Consecutive numbers: 1, 2, 3."""
     return all(after.scale - before.scale == 1 for before, after in pairwise(calls))
 
 
-def _turns(calls: Sequence[Step]) -> bool:
-    """Its quantity goes up and comes down again, or the other way round."""
+def _goes_back(calls: Sequence[StepFingerprint]) -> bool:
+    """Whether its quantity goes up and down again, or the reverse."""
     ways = {after.scale > before.scale for before, after in pairwise(calls) if after.scale != before.scale}
     return len(ways) == 2

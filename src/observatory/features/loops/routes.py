@@ -1,7 +1,7 @@
-"""Alarms of both detectors: what is open now, whom it concerns, and how alarms look on the live channel.
+"""Alarms of both loop detectors: open alarms over HTTP, and their form on the live channel.
 
-The trail names a repeated intent by its hash; the words are read from the archived message and are null once
-that was shredded. What is told of the second detector comes from its event.
+The trail has the hash of a repeated intent; its text is read from the archived message and is null once that
+was shredded. For the second detector everything else comes from its event.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Any, Literal
 import msgspec
 from litestar import Response, Router, get
 
-from observatory.features.archive.queries_content import reduced
-from observatory.features.graph.loader import playback
-from observatory.features.loops.commands_findings import open_loops
+from observatory.features.archive.queries_content import read_contents
+from observatory.features.graph.queries_session import playback
+from observatory.features.graph.types_session import SessionMessage
+from observatory.features.loops.queries import open_loops
 from observatory.features.loops.stage import intent_hash
-from observatory.features.sessions.types import Played
 from observatory.http.answers import Cursor, Limit, json, page, read_cursor
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
 from observatory.protocol.clock import from_ns
-from observatory.runtime.publisher import Row
+from observatory.runtime.publisher import CommittedRow
 
-# So many alarms are looked at; beyond it there is no use in a list.
-MOST = 1_000
-# When the message that raised an alarm is not one of those that come again, so many before it are looked
-# through for their words, of so many bytes, for so many alarms of one answer.
+# Alarms read at most; beyond that a list is of no use.
+MAX_ALARMS = 1_000
+# When the message that raised an alarm is not one of the repeated ones, earlier messages are searched for the
+# text: at most this many, of this many bytes, for this many alarms of one answer.
 WINDOW, WINDOW_BYTES, WINDOWS = 60, 4 * 1024 * 1024, 20
 TOPIC = "gateway:entropy_alerts"
 KINDS = ("entropy_alert", "entropy_recovered", "loop_detected", "loop_ended")
@@ -35,24 +35,24 @@ RAISED = ("entropy_alert", "loop_detected")
 _MARKS = tuple(f'"event_type":"{kind}"'.encode() for kind in KINDS)
 
 
-class Pattern(msgspec.Struct, kw_only=True):
+class LoopPattern(msgspec.Struct, kw_only=True):
     intent: str | None
     tool_call: str | None
     action_status: str | None
 
 
 class AlertItem(msgspec.Struct, kw_only=True):
-    """An open alarm. `sequence_number` is that of the message that raised it."""
+    """An open alarm. `sequence_number` is the number of the message that raised it."""
 
     event_type: Literal["entropy_alert", "loop_detected"]
     session_id: str
     agent_id: str | None
     entropy_score: float | None
     window_size: int
-    repeated_pattern: Pattern
+    repeated_pattern: LoopPattern
     occurrence_count: int
     detector: str
-    reason: str | None  # the second detector's own sentence
+    reason: str | None  # the sentence of the second detector
     since: str
     sequence_number: int
 
@@ -66,64 +66,72 @@ class _Action(msgspec.Struct):
     status: str | None = None
 
 
-class _Words(msgspec.Struct):
+class _Content(msgspec.Struct):
     cognition: _Cognition | None = None
     action: _Action | None = None
 
 
-@get("/entropy/alerts", summary="Open alarms of both detectors, newest first", operation_id="entropy_alerts")
+@get(
+    "/entropy/alerts",
+    summary="List open alarms of both detectors, newest first",
+    operation_id="entropy_alerts",
+)
 async def entropy_alerts(
-    request: Call, house: Here, cursor: Cursor = None, limit: Limit = 100
+    request: Call, app: Here, cursor: Cursor = None, limit: Limit = 100
 ) -> Response[bytes]:
-    principal = await need(request, house, "read")
+    principal = await require_permission(request, app, "read")
     before, tenant_id = read_cursor(cursor), principal.tenant_id
     opened = [
         (number, row)
-        for row in await house.store.alarmed(tenant_id, MOST)
+        for row in await app.store.alarmed(tenant_id, MAX_ALARMS)
         for number in (row["alert_seq"], *(loop.seq for loop in open_loops(row["loops"])))
         if number is not None and (before is None or number < before)
     ]
     opened.sort(key=lambda one: -one[0])
-    shown = opened[: limit + 1]
-    records = await playback(house).records(tenant_id, [number for number, _ in shown])
-    events = [msgspec.json.decode(records[number]) for number, _ in shown if number in records]
-    told = {one["event_sequence_number"]: one for one in await _told(house, tenant_id, events)}
-    items = [_open(number, row, told[number]) for number, row in shown if number in told]
+    selected = opened[: limit + 1]
+    records = await playback(app).records(tenant_id, [number for number, _ in selected])
+    events = [msgspec.json.decode(records[number]) for number, _ in selected if number in records]
+    items_by_number = {one["event_sequence_number"]: one for one in await _items_of(app, tenant_id, events)}
+    items = [
+        _open(number, row, items_by_number[number]) for number, row in selected if number in items_by_number
+    ]
     last = opened[limit - 1][0] if len(opened) > limit else None
     return json(page(items, limit, last))
 
 
-async def live_items(house: House, tenant_id: str, rows: Iterable[Row]) -> list[object]:
-    """Alarms among committed rows, as the topic `gateway:entropy_alerts` tells them."""
+async def live_items(app: AppState, tenant_id: str, rows: Iterable[CommittedRow]) -> list[object]:
+    """Alarms among committed rows, as sent on the topic `gateway:entropy_alerts`."""
     found: list[dict[str, Any]] = []
     for row in rows:
         if any(mark in row.event.record for mark in _MARKS):
             event = msgspec.json.decode(row.event.record)
             if event["body"]["event_type"] in KINDS:
                 found.append(event)
-    return list(await _told(house, tenant_id, found)) if found else []
+    return list(await _items_of(app, tenant_id, found)) if found else []
 
 
-def _open(number: int, row: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
-    told["entropy_score"] = row["entropy"]
+def _open(number: int, row: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+    item["entropy_score"] = row["entropy"]
     if number == row["alert_seq"]:
-        told["occurrence_count"] = row["alert_count"]
+        item["occurrence_count"] = row["alert_count"]
     else:
-        told["since"] = from_ns(next(one.ns for one in open_loops(row["loops"]) if one.seq == number))
-    return {name: told[name] for name in AlertItem.__struct_fields__}
+        item["since"] = from_ns(next(one.ns for one in open_loops(row["loops"]) if one.seq == number))
+    return {name: item[name] for name in AlertItem.__struct_fields__}
 
 
-async def _told(house: House, tenant_id: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of each the message it names is read, all of them together; few need more."""
+async def _items_of(app: AppState, tenant_id: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Builds the items of these events; all messages they name are read together, few need more."""
     raised = [event["body"] for event in events if event["body"]["event_type"] in RAISED]
     numbers = [body["message_sequence_number"] for body in raised]
-    words = await reduced(house, tenant_id, numbers, lambda _, raw: _words(raw))
+    contents = await read_contents(app, tenant_id, numbers, lambda _, raw: _content(raw))
     patterns, windows = {}, WINDOWS
     for body in raised:
-        pattern, wanted = _pattern(body, words.get(body["message_sequence_number"], _Words()))
-        if wanted is not None and windows > 0:
+        pattern, intent_hash_wanted = _pattern(
+            body, contents.get(body["message_sequence_number"], _Content())
+        )
+        if intent_hash_wanted is not None and windows > 0:
             windows -= 1
-            pattern["intent"] = await _earlier(house, tenant_id, body, wanted)
+            pattern["intent"] = await _earlier(app, tenant_id, body, intent_hash_wanted)
         patterns[id(body)] = pattern
     return [_item(event, patterns.get(id(event["body"]))) for event in events]
 
@@ -131,7 +139,7 @@ async def _told(house: House, tenant_id: str, events: list[dict[str, Any]]) -> l
 def _item(event: dict[str, Any], pattern: dict[str, Any] | None) -> dict[str, Any]:
     body = event["body"]
     score = body.get("entropy_score")
-    told = {
+    item = {
         "event_type": body["event_type"],
         "session_id": body["session_id"],
         "agent_id": body["agent_id"],
@@ -145,53 +153,54 @@ def _item(event: dict[str, Any], pattern: dict[str, Any] | None) -> dict[str, An
         "event_sequence_number": event["hash_chain"]["sequence_number"],
     }
     if pattern is not None:
-        told["repeated_pattern"] = pattern
+        item["repeated_pattern"] = pattern
     else:
-        told["severity"] = body.get("severity") or "normal"
-    return told
+        item["severity"] = body.get("severity") or "normal"
+    return item
 
 
-def _pattern(body: dict[str, Any], words: _Words) -> tuple[dict[str, Any], str | None]:
-    """What comes again, by the message that raised it; the hash of an intent that stands in one before.
-
-    The second detector's has no single step of which all others are copies; the last one stands for them.
+def _pattern(body: dict[str, Any], content: _Content) -> tuple[dict[str, Any], str | None]:
+    """The repeated pattern, by the message that raised the alarm; and the hash of an intent that is in an
+    earlier message. The second detector's pattern has no single repeated step; the last one represents it.
     """
-    known, intent = body.get("repeated_pattern"), _intent(words)
+    known, intent = body.get("repeated_pattern"), _intent(content)
     if known is None:
-        action = words.action or _Action()
-        told = body.get("tool") or action.tool_call
-        return {"intent": intent, "tool_call": told, "action_status": action.status}, None
+        action = content.action or _Action()
+        tool = body.get("tool") or action.tool_call
+        return {"intent": intent, "tool_call": tool, "action_status": action.status}, None
     is_it = intent is not None and intent_hash(intent) == known["intent_hash"]
     named = {"tool_call": known["tool_call"], "action_status": known["action_status"]}
     return {"intent": intent if is_it else None, **named}, None if is_it else known["intent_hash"]
 
 
-async def _earlier(house: House, tenant_id: str, body: dict[str, Any], wanted: str) -> str | None:
-    store = playback(house)
-    sessions = await house.store.rows(tenant_id, "sessions", session_id=body["session_id"])
+async def _earlier(
+    app: AppState, tenant_id: str, body: dict[str, Any], intent_hash_wanted: str
+) -> str | None:
+    store = playback(app)
+    sessions = await app.store.rows(tenant_id, "sessions", session_id=body["session_id"])
     if not sessions:
         return None
     before = body["message_sequence_number"]
     start = await store.cut(tenant_id, sessions[0], WINDOW, WINDOW_BYTES, before)
     span = sessions[0] if start is None else sessions[0] | {"first_seq": start}
     rows = await store.play(tenant_id, span, WINDOW, before)
-    return await asyncio.to_thread(_same, rows, wanted)
+    return await asyncio.to_thread(_same, rows, intent_hash_wanted)
 
 
-def _same(rows: list[Played], wanted: str) -> str | None:
-    told = (_intent(_words(row.raw)) for row in reversed(rows))
-    return next((one for one in told if one is not None and intent_hash(one) == wanted), None)
+def _same(rows: list[SessionMessage], intent_hash_wanted: str) -> str | None:
+    intents = (_intent(_content(row.raw)) for row in reversed(rows))
+    return next((one for one in intents if one is not None and intent_hash(one) == intent_hash_wanted), None)
 
 
-def _intent(words: _Words) -> str | None:
-    return None if words.cognition is None else words.cognition.intent
+def _intent(content: _Content) -> str | None:
+    return None if content.cognition is None else content.cognition.intent
 
 
-def _words(raw: bytes | None) -> _Words:
+def _content(raw: bytes | None) -> _Content:
     try:
-        return _Words() if raw is None else msgspec.json.decode(raw, type=_Words)
-    except msgspec.MsgspecError:  # an envelope may hold anything under these names
-        return _Words()
+        return _Content() if raw is None else msgspec.json.decode(raw, type=_Content)
+    except msgspec.MsgspecError:  # an envelope may have anything under these names
+        return _Content()
 
 
 entropy = Router(path="/v1", route_handlers=[entropy_alerts], tags=["Session Cluster Manager"])

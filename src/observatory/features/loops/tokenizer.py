@@ -1,9 +1,9 @@
-"""Running text as the loop detector reads it: its words as bits, what names an item, what is only noise.
+"""Text as the loop detector reads it: its words as bits, what names an item, and what is only noise.
 
-Law: pure, the same in every process (no `hash()` of text), bounded in what is read. What changes with every
-call and means nothing (times, request ids, durations, counters of attempts) is masked; numbers and names that
-tell one item from another are kept. Words are cut to five letters and kept as bits of one whole number, so
-that likeness of two texts is two bit counts: no embeddings (rule S191).
+Law: pure, the same in every process (no `hash()` of text), bounded in what is read. Whatever changes with
+every call and means nothing (times, request ids, durations, counters of attempts) is masked; numbers and
+names that distinguish one item from another are kept. Words are cut to five letters and kept as bits of one
+integer, so that the likeness of two texts is two bit counts: no embeddings (rule S191).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from typing import Final, NamedTuple
 from zlib import crc32
 
-WORDS: Final = 48  # read of one text
+WORDS: Final = 48  # read from one text
 _BITS: Final = 2_048
 _CACHE_MAX: Final = 50_000
 _MEMO_MAX: Final = 4_096
@@ -23,7 +23,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Within a word that has a digit: times, ids, hashes, scratch files, keys of a query that bust caches.
+# In words with a digit: times, ids, hashes, scratch files, cache-busting query parameters.
 _NOISE: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d[\d:.,]*(?:Z|[+-]\d\d:?\d\d)?|\b\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?\b"
     r"|(?<!/)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -52,7 +52,7 @@ _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD: Final = re.compile(r"\w+")
 _CJK: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
 _BARREN_CJK: Final = re.compile("没有|失败|错误|未找到|无法|見つかり|失敗|エラー|없|실패")
-# Nothing was found, done or moved: the call brought nothing, whatever its status says. Five letters a word.
+# Nothing was found, done or changed: the call had no result, whatever its status. Five letters a word.
 _BARREN: Final = _words("""
     no not none nothi empty canno error fail faile failu denie forbi unaut timeo timed refu refus unava
     inval missi unabl uncha still same rejec excep unkno isn doesn couldn didn won don null nil 0 400
@@ -69,23 +69,23 @@ _STOP: Final = _words("""
 """)
 
 
-class Said(NamedTuple):
-    """One text, read."""
+class TokenizedText(NamedTuple):
+    """One tokenized text."""
 
     plain: str  # its words, lower case, noise masked
     words: int  # as bits
-    marks: int  # numbers, paths, addresses: what tells one item from another
-    names: int  # words written large within the text, paths, test cases: what it speaks of
-    things: int  # the paths and addresses among the marks, however they are spelt
+    marks: int  # numbers, paths, addresses: what distinguishes one item from another
+    names: int  # capitalized words within the text, paths, test cases: its subjects
+    things: int  # the paths and addresses among the marks, in any spelling
     numbers: tuple[float, ...]
     is_barren: bool  # says that something failed, or that there is nothing
-    is_end: bool  # says that nothing comes after
+    is_end: bool  # says that nothing follows
 
 
-NOTHING: Final = Said("", 0, 0, 0, 0, (), True, False)
+NOTHING: Final = TokenizedText("", 0, 0, 0, 0, (), True, False)
 
 _bits: dict[str, int] = {}
-_memo: dict[str, Said] = {}
+_cache: dict[str, TokenizedText] = {}
 
 
 def bit(word: str) -> int:
@@ -98,51 +98,51 @@ def bit(word: str) -> int:
 
 
 def likeness(left: int, right: int) -> float:
-    """Words both have, of the words either has."""
+    """Common words as a share of all words of both."""
     either = (left | right).bit_count()
     return (left & right).bit_count() / either if either else 1.0
 
 
 def novelty(words: int, known: int) -> float:
-    """The share of words that are not among the known ones."""
+    """The share of words that are not known."""
     return (words & ~known).bit_count() / words.bit_count() if words else 0.0
 
 
 def masked(value: str) -> str:
-    """A single value without what changes from call to call."""
+    """A single value without parts that change from call to call."""
     return _NOISE.sub("*", value) if _DIGIT.search(value) else value
 
 
-def spelt(value: str) -> str:
-    """A single value however it is written: KX-9931, kx9931; src, src/; retry_policy, retryPolicy."""
+def normal_form(value: str) -> str:
+    """A single value in a normal form: KX-9931, kx9931; src, src/; retry_policy, retryPolicy."""
     if not value.isalnum():
         value = value.replace("-", "").replace("_", "").replace("/", "").replace("(", "")
     return value.lower()
 
 
-def read(text: str) -> Said:
-    """At most `WORDS` words; agents repeat themselves, so short texts are remembered."""
-    found = _memo.get(text)
+def tokenize(text: str) -> TokenizedText:
+    """At most `WORDS` words; agents repeat themselves, so short texts are cached."""
+    found = _cache.get(text)
     if found is None:
-        found = _read(text) if text else NOTHING
+        found = _tokenize(text) if text else NOTHING
         if len(text) <= _MEMO_CHARS:
-            if len(_memo) >= _MEMO_MAX:
-                _memo.clear()
-            _memo[text] = found
+            if len(_cache) >= _MEMO_MAX:
+                _cache.clear()
+            _cache[text] = found
     return found
 
 
-def forget() -> None:
-    """Drop the remembered texts: for whoever measures."""
-    _memo.clear()
+def clear_cache() -> None:
+    """Clears the cache, for benchmarks."""
+    _cache.clear()
 
 
-def _read(text: str) -> Said:
+def _tokenize(text: str) -> TokenizedText:
     raw = text.split(None, WORDS)[:WORDS]
     plain: list[str] = []
     short: list[str] = []  # five letters each
     words = marks = names = things = 0
-    figures: list[float] = []
+    numbers: list[float] = []
     for place, whole in enumerate(raw):
         if whole.isalpha():
             if place and whole[0].isupper() and not whole.isupper():
@@ -162,14 +162,14 @@ def _read(text: str) -> Said:
         word = whole.strip(_PUNCTUATION)
         if _DIGIT.search(word):
             word = _digits(word, plain, raw, place)
-            figures += [_figure(number) for number in _NUMBER.findall(word)]
+            numbers += [_figure(number) for number in _NUMBER.findall(word)]
         elif place and word[:1].isupper() and not word.isupper():
             names |= bit(word)
         if word != "*" and word[:1] != "-" and _NAMING.search(word):
             found = _bits.get(word) or bit(word)
             marks |= found
             if "/" in word or "@" in word or (word[0].isalpha() and word[-1].isdigit() and "=" not in word):
-                things |= bit(spelt(word))
+                things |= bit(normal_form(word))
             if not word[0].isdigit():
                 names |= found
         low = word.lower()
@@ -188,11 +188,13 @@ def _read(text: str) -> Said:
         not text.isascii() and _BARREN_CJK.search(text) is not None
     )
     end = len(raw) < 20 and not _END.isdisjoint(plain)
-    return Said(" ".join(plain), words, marks, names, things, tuple(figures[:12]), barren or not short, end)
+    return TokenizedText(
+        " ".join(plain), words, marks, names, things, tuple(numbers[:12]), barren or not short, end
+    )
 
 
 def _foreign(word: str, short: list[str]) -> int:
-    """Writing without spaces is read by twos, other writing like our own."""
+    """Script without spaces is read in pairs of characters, any other like Latin script."""
     if not _CJK.search(word):
         short.append(word[:5])
         return 0 if word in _STOP else bit(word[:5])
@@ -204,7 +206,7 @@ def _foreign(word: str, short: list[str]) -> int:
 
 
 def _digits(word: str, plain: list[str], raw: list[str], place: int) -> str:
-    """A word with digits, masked if its neighbours say that it only counts, times or identifies the call."""
+    """A word with digits, masked if its neighbours show that it only counts, times or identifies the call."""
     before = plain[-1] if plain else ""
     if before in _COUNTERS or (before in _OF and len(plain) > 2 and plain[-3] in _COUNTERS):
         return "*"

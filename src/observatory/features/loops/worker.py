@@ -1,7 +1,7 @@
-"""The alarm daemon: hands the analyst's findings to the corridor, each once and in order.
+"""The findings worker: submits the analyst's findings to the pipeline, each once and in order.
 
-Law: it decides nothing. Where it was is written by the acts themselves; it reads that once a tenant and goes
-on from there, so a restart costs one row. A derived store that cannot be read is asked again next time.
+Law: it decides nothing. The cursor is written by the commands themselves; it is read once a tenant, so a
+restart costs one row. A derived store that cannot be read is retried at the next poll.
 """
 
 from __future__ import annotations
@@ -13,47 +13,49 @@ from typing import Protocol
 
 from observatory.errors import ObservatoryError
 from observatory.features.loops import commands_findings as loop_alarms
-from observatory.features.loops.types_findings import Findings
+from observatory.features.loops.types_findings import FindingReads
 from observatory.runtime import worker_context as home
-from observatory.runtime.metrics import Looks, Measure
-from observatory.runtime.worker_context import Watch
+from observatory.runtime.metrics import Measure, PollCounter
+from observatory.runtime.worker_context import TenantWatch
 
-# So many of a tenant at a time; the rest follows at the next look.
+# Findings of a tenant per poll; the rest follows at the next one.
 LIMIT = 500
 EVERY_S = 0.5
 log = logging.getLogger("observatory.alarms")
 
 
-class Home(home.Home, Protocol):
+class FindingsContext(home.WorkerContext, Protocol):
     @property
     def clock(self) -> Callable[[], int]: ...
 
 
-class Alarms:
-    def __init__(self, house: Home, findings: Findings) -> None:
-        self._house, self._findings = house, findings
-        self._watch = Watch(house.store)
+class FindingsWorker:
+    def __init__(self, app: FindingsContext, findings: FindingReads) -> None:
+        self._app, self._findings = app, findings
+        self._watch = TenantWatch(app.store)
         self._cursors: dict[str, int] = {}
-        self._looks = Looks("alarms")
-        self._told = 0
+        self._polls = PollCounter("alarms")
+        self._recorded = 0
 
     def measures(self) -> list[Measure]:
-        told = Measure("observatory_alarms_told_total", "counter", "Findings put on record", self._told)
-        return [told, *self._looks.measures()]
+        recorded = Measure(
+            "observatory_alerts_sent_total", "counter", "Detector findings recorded as events", self._recorded
+        )
+        return [recorded, *self._polls.measures()]
 
     async def run(self) -> None:
-        """The daemon, apart from the house's clock: no deadline waits for a slow derived store."""
+        """Runs separately from the other workers: no deadline waits for a slow derived store."""
         while True:
             await asyncio.sleep(EVERY_S)
             try:
-                await self.look(self._house.clock())
-            except ObservatoryError as error:  # found again next time
-                log.warning("alarms of the analyst wait: %s", error)
+                await self.look(self._app.clock())
+            except ObservatoryError as error:  # found again at the next poll
+                log.warning("findings worker paused: store unavailable: %s", error)
 
     async def look(self, now_ns: int) -> int:
-        """How many were told of; raises what the stores and the committer raise."""
-        self._looks.look()
-        told = 0
+        """Returns how many were recorded; raises what the stores and the committer raise."""
+        self._polls.look()
+        recorded = 0
         for tenant_id, head in await self._watch.awake():
             folded = (await self._findings.progress(tenant_id)).seq
             found = await self._findings.findings(tenant_id, await self._cursor(tenant_id), LIMIT)
@@ -61,16 +63,16 @@ class Alarms:
                 if folded >= head:
                     self._watch.rest(tenant_id, head)
                 continue
-            who = self._house.principal_of_house(tenant_id)
-            acts = [loop_alarms.tell(who, finding, now_ns) for finding in found]
-            verdicts = await self._house.committer.submit(tenant_id, acts)
-            told += sum(verdict.answer == 1 for verdict in verdicts)
-            self._told += len(verdicts)
+            principal = self._app.gateway_principal(tenant_id)
+            commands = [loop_alarms.record_finding(principal, finding, now_ns) for finding in found]
+            verdicts = await self._app.committer.submit(tenant_id, commands)
+            recorded += sum(verdict.answer == 1 for verdict in verdicts)
+            self._recorded += len(verdicts)
             self._cursors[tenant_id] = found[-1].finding_id
-        return told
+        return recorded
 
     async def _cursor(self, tenant_id: str) -> int:
         if tenant_id not in self._cursors:
-            rows = await self._house.store.rows(tenant_id, "knobs", name=loop_alarms.CURSOR)
+            rows = await self._app.store.rows(tenant_id, "knobs", name=loop_alarms.CURSOR)
             self._cursors[tenant_id] = int(rows[0]["value"]) if rows else 0
         return self._cursors[tenant_id]

@@ -1,8 +1,8 @@
-"""`observatory mcp`: the MCP door over stdio, for clients that start a program and speak to it.
+"""`observatory mcp`: MCP over stdio, for clients that start a program and speak to it.
 
-A bridge and nothing more: each line goes to the gateway's `/mcp` as it came, with the key, and the answer
-comes back as a line. So both ways have the same tools, roles and trail. stdout carries the protocol alone;
-what a person should know is on stderr, and in the error the client shows (rules S413–S415).
+Only a bridge: each line goes to the gateway's `/mcp` as it is, with the key, and the response comes back as a
+line. So both transports have the same tools, roles and trail. stdout carries the protocol only; messages for
+people are on stderr, and in the error the client shows (rules S413–S415).
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from typing import Any
 import httpx2
 import msgspec
 
-from observatory.cli.gateway_client import ANY, TIMEOUT, Gateway, find, trust_of, unanswered
+from observatory.cli.gateway_client import ANY, TIMEOUT, GatewayOptions, connection_error, find, trust_of
 from observatory.cli.terminal import CommandFailed, note
 from observatory.errors import ObservatoryError
 from observatory.sdk.client import tls
 
-LONGEST = 4 << 20
+MAX_LINE = 4 << 20
 AT_ONCE = 8
 PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
-# What the protocol wants said again in the headers of a request over HTTP, since 2026-07-28.
+# Since 2026-07-28 the protocol requires these values also as headers of an HTTP request.
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _plain = re.compile(r"[!-~]([ -~]*[!-~])?").fullmatch
 
 
-def mcp(*, gateway: Gateway = ANY) -> None:
-    """Speak MCP on stdin and stdout for a client; the tools are those of the running gateway.
+def mcp(*, gateway: GatewayOptions = ANY) -> None:
+    """Serve MCP on stdin and stdout for a client; the tools are those of the running gateway.
 
     The folder's operator key is used unless --key or OBSERVATORY_KEY gives another.
     """
     bridge = Bridge(gateway)
-    with ThreadPoolExecutor(AT_ONCE) as hands:
-        free = threading.BoundedSemaphore(2 * AT_ONCE)  # beyond, the client waits
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        free = threading.BoundedSemaphore(2 * AT_ONCE)  # beyond that the client waits
 
         def carry(line: bytes) -> None:
             try:
@@ -50,54 +50,54 @@ def mcp(*, gateway: Gateway = ANY) -> None:
 
         for line in lines(0):
             free.acquire()
-            hands.submit(carry, line)
+            pool.submit(carry, line)
     bridge.close()
 
 
 def lines(handle: int) -> Iterator[bytes]:
-    """Lines as they come; of one that is too long its beginning, cut where it can no longer be JSON."""
+    """Lines as they arrive; one that is too long is cut, so that it is no longer valid JSON."""
     kept = b""
     while part := os.read(handle, 65_536):
         *whole, kept = (kept + part).split(b"\n")
-        yield from (line[:LONGEST] for line in whole if line.strip())
-        kept = kept[:LONGEST]
+        yield from (line[:MAX_LINE] for line in whole if line.strip())
+        kept = kept[:MAX_LINE]
     if kept.strip():
         yield kept
 
 
 class Bridge:
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: GatewayOptions) -> None:
         self._gateway = gateway
         self._clients: dict[str, httpx2.Client] = {}
         self._version: str | None = None
         self._writing, self._opening = threading.Lock(), threading.Lock()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def carry(self, line: bytes) -> None:
-        """One message to the gateway and its answer back; whatever fails is answered as an error."""
+        """Send one message to the gateway and write the response; a failure is written as an error."""
         try:
             message = msgspec.json.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            self._write(_error(None, PARSE_ERROR, f"a line must be JSON of at most {LONGEST >> 20} MiB"))
+            self._write(_error(None, PARSE_ERROR, f"a line must be JSON of at most {MAX_LINE >> 20} MiB"))
             return
         ident = message.get("id") if isinstance(message, dict) else None
         try:
-            answer = self._asked(line, message)
+            answer = self._post(line, message)
         except ObservatoryError as failed:
-            if str(failed) not in self._told:  # once a sentence, however often the client tries
-                self._told.add(str(failed))
+            if str(failed) not in self._reported:  # once per message, however often the client retries
+                self._reported.add(str(failed))
                 note(f"observatory: {failed}")
             answer = _error(ident, INTERNAL_ERROR, str(failed))
-        except Exception as error:  # noqa: BLE001 a client that is not answered waits for ever
+        except Exception as error:  # noqa: BLE001 a client without a response waits for ever
             note(f"observatory: the bridge failed ({type(error).__name__})")
             answer = _error(
-                ident, INTERNAL_ERROR, "the bridge failed; look whether it was done before you call again"
+                ident, INTERNAL_ERROR, "the bridge failed; check whether it was done before you call again"
             )
         if answer is not None and (ident is not None or not isinstance(message, dict)):
             self._write(answer)
 
-    def _asked(self, line: bytes, message: Any) -> bytes | None:
-        # Looked up anew each time: a gateway that is started later, or elsewhere, is found.
+    def _post(self, line: bytes, message: Any) -> bytes | None:
+        # Looked up each time: a gateway that is started later, or elsewhere, is found.
         url, key = find(self._gateway, "operator")
         headers = {
             "authorization": f"Bearer {key}",
@@ -108,31 +108,31 @@ class Bridge:
         try:
             answer = self._client(url).post(f"{url}/mcp", content=line, headers=headers)
         except httpx2.TimeoutException:
-            told = "does not answer in time; look whether it was done before you call again"
-            raise CommandFailed(f"the Observatory at {url} {told}") from None
+            detail = "timed out; check whether it was done before you call again"
+            raise CommandFailed(f"the Observatory at {url} {detail}") from None
         except UnicodeEncodeError:
-            raise CommandFailed("a key is obs_ and then letters and digits; give a good one") from None
+            raise CommandFailed("a key is obs_ and then letters and digits; give a valid one") from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise CommandFailed(unanswered(url, error)) from None
+            raise CommandFailed(connection_error(url, error)) from None
         if answer.status_code == 202:
             return None
         if answer.status_code == 421:
-            raise CommandFailed(f"the gateway at {url} does not serve that name; see allowed_hosts there")
+            raise CommandFailed(f"the gateway at {url} does not serve that host name; see its allowed_hosts")
         try:
-            told = msgspec.json.decode(answer.content)
-            if told["jsonrpc"] != "2.0":
+            reply = msgspec.json.decode(answer.content)
+            if reply["jsonrpc"] != "2.0":
                 raise ValueError
         except (msgspec.MsgspecError, KeyError, TypeError, ValueError):
-            raise CommandFailed(f"what answers at {url} has no MCP door; check --url") from None
+            raise CommandFailed(f"the server at {url} has no MCP endpoint; check --url") from None
         if answer.status_code == 401:
             raise CommandFailed(
                 f"the Observatory at {url} does not accept this key (wrong, revoked or expired); give a good "
                 "one with --key or OBSERVATORY_KEY, or the folder's own with --data"
             )
-        if isinstance(message, dict) and message.get("method") == "initialize" and "result" in told:
-            self._version = told["result"].get("protocolVersion")
-        if isinstance(message, dict) and told.get("id") is None:  # refused before the id was read
-            return msgspec.json.encode(told | {"id": message.get("id")})
+        if isinstance(message, dict) and message.get("method") == "initialize" and "result" in reply:
+            self._version = reply["result"].get("protocolVersion")
+        if isinstance(message, dict) and reply.get("id") is None:  # refused before the id was read
+            return msgspec.json.encode(reply | {"id": message.get("id")})
         return answer.content.replace(b"\n", b"")
 
     def _client(self, url: str) -> httpx2.Client:
@@ -161,7 +161,7 @@ class Bridge:
             try:
                 sys.stdout.buffer.write(line + b"\n")
                 sys.stdout.buffer.flush()
-            except BrokenPipeError:  # the client is gone; stdin will say so
+            except BrokenPipeError:  # the client is gone; stdin will end
                 return
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class Bridge:
 
 
 def _safe(text: str) -> str:
-    """As a header can carry it; the protocol's own spelling for what it cannot."""
+    """As a header value; the protocol's base64 form for text that a header cannot carry."""
     if _plain(text) and not text.startswith("=?base64?"):
         return text
     return f"=?base64?{base64.b64encode(text.encode(errors='replace')).decode()}?="

@@ -1,10 +1,10 @@
-"""The MCP door: the seed's six tools and five that read, as a thin translation onto our own HTTP doors.
+"""The MCP server: the seed's six tools and five that read, as a thin translation onto our own HTTP API.
 
-Laws: no second logic. A tool asks the HTTP door that does the same with the caller's own key, so roles,
-refusals and answers are those of the door. Every `tools/call` writes its audit event before its answer
-leaves, refused ones too; if that cannot be written the call fails (rules S400–S412). Requests stand alone:
-nothing is kept between them, so a restart breaks nobody. The official SDK speaks the protocol; it is loaded
-by the first request, because a gateway nobody asks by MCP need not pay for it.
+Laws: no second logic. A tool calls the HTTP endpoint that does the same with the caller's own key, so roles,
+refusals and responses are those of the endpoint. Every `tools/call` writes its audit event before its
+response is sent, refused ones too; if that cannot be written the call fails (rules S400–S412). Requests are
+stateless: nothing is kept between them, so a restart breaks no client. The official SDK implements the
+protocol; it is loaded by the first request, because a gateway without MCP clients need not pay for it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from observatory.features.mcp import commands as tool_calls
 from observatory.features.mcp import tools
 from observatory.features.mcp.commands import UNKNOWN
 from observatory.features.mcp.tools import Outcome
-from observatory.pipeline.state import Act, Principal, Verdict
-from observatory.protocol.asgi import Answer, Headers, exchange
+from observatory.pipeline.state import Command, Principal, SubmissionResult
+from observatory.protocol.asgi import Answer, Headers, call_app
 from observatory.protocol.document import parse
 from observatory.settings import VERSION
 
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 log = logging.getLogger("observatory.mcp")
-# (method, path, query, body) of one of our doors, asked with the caller's key -> (code, answer).
+# (method, path, query, body) of a call to our own API with the caller's key -> (code, response).
 Ask = Callable[[str, str, Mapping[str, Any], Any], Awaitable[tuple[int, Any]]]
-Submit = Callable[[Act], Awaitable[Verdict]]
+Submit = Callable[[Command], Awaitable[SubmissionResult]]
 JSON: Final = [(b"content-type", b"application/json")]
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
 VISIT: Final = "observatory.visit"
-# The SDK sees what the protocol needs, and no key and no cookie.
-KEPT: Final = (b"accept", b"content-type", b"content-length", b"host")
+# The SDK gets the headers the protocol needs, and no key and no cookie.
+PASSED_HEADERS: Final = (b"accept", b"content-type", b"content-length", b"host")
 LOADING_S = 30.0
-TOLD_AT_ONCE = 64  # calls of a batch, which is refused: an event each
+MAX_RECORDED = 64  # recorded calls of a refused batch: one event each
 
 
 @dataclass
-class Called:
-    """One tool call on its way; what is never reached by a tool was refused."""
+class ToolCallInProgress:
+    """One tool call in progress; a call that reaches no tool counts as refused."""
 
     tool: str
     arguments_hash: str
@@ -63,13 +63,13 @@ class Called:
 
 
 @dataclass
-class Visit:
+class McpRequest:
     ask: Ask
-    called: Called | None
+    called: ToolCallInProgress | None
 
 
 class McpServer:
-    """`run` is a daemon that sleeps until the first request; `answer` takes one POST of a known caller."""
+    """`run` is a worker that sleeps until the first request; `answer` handles one authenticated POST."""
 
     def __init__(self, submit: Submit, clock: Callable[[], int]) -> None:
         self._submit, self._clock = submit, clock
@@ -105,48 +105,53 @@ class McpServer:
         else:
             problem = None if called is None else _misshapen(value.get("params"))
             if problem is None:
-                answer = await self._spoken(headers, body, Visit(ask, called))
+                answer = await self._pass_to_sdk(headers, body, McpRequest(ask, called))
             else:
                 answer = failure(400, ident, INVALID_PARAMS, problem)
         refusal = None if called is None else await self._record(who, [called])
         return answer if refusal is None else refusal
 
     async def _batch(self, who: Principal, values: list[Any]) -> Answer:
-        """Several at once are refused; each call among them is told of, up to a bound."""
-        found = [one for one in map(_called, values) if one is not None]
-        refusal = await self._record(who, found[:TOLD_AT_ONCE]) if found else None
-        told = "the body must be one JSON-RPC request or notification"
-        return failure(400, None, INVALID_REQUEST, told) if refusal is None else refusal
+        """Batches are refused; each call in one is recorded, up to a bound."""
+        calls = [one for one in map(_called, values) if one is not None]
+        refusal = await self._record(who, calls[:MAX_RECORDED]) if calls else None
+        problem = "the body must be one JSON-RPC request or notification"
+        return failure(400, None, INVALID_REQUEST, problem) if refusal is None else refusal
 
-    async def turned_away(self, who: Principal, reason: str) -> None:
-        """What the door refused unread: that somebody with a good key tried. It is refused either way."""
-        call = tool_calls.Call(UNKNOWN, "refused", reason, None)
+    async def record_refused_call(self, who: Principal, reason: str) -> None:
+        """Record a call that the endpoint refused unread. It is refused even if this cannot be recorded."""
+        call = tool_calls.RecordedToolCall(UNKNOWN, "refused", reason, None)
         with suppress(ObservatoryError):
-            await self._submit(tool_calls.called(who, [call], self._clock()))
+            await self._submit(tool_calls.record_tool_calls(who, [call], self._clock()))
 
-    async def _spoken(self, headers: Headers, body: bytes, visit: Visit) -> Answer:
+    async def _pass_to_sdk(self, headers: Headers, body: bytes, visit: McpRequest) -> Answer:
         self._wanted.set()
         try:
             await asyncio.wait_for(self._ready.wait(), LOADING_S)
         except TimeoutError:
             if visit.called is not None:
                 visit.called.ends("error", "not_ready")
-            return failure(503, None, INTERNAL_ERROR, "the MCP door is still being opened; try again")
+            return failure(503, None, INTERNAL_ERROR, "the MCP server is still starting; try again")
         assert self._manager is not None
-        kept = [(name, text) for name, text in headers if name in KEPT or name.startswith(b"mcp-")]
-        code, told, answer = await exchange(
-            self._manager.handle_request, "POST", "/mcp", kept, body, known={VISIT: visit}
+        passed = [
+            (name, text) for name, text in headers if name in PASSED_HEADERS or name.startswith(b"mcp-")
+        ]
+        code, response_headers, answer = await call_app(
+            self._manager.handle_request, "POST", "/mcp", passed, body, known={VISIT: visit}
         )
         if visit.called is not None and visit.called.outcome == "ok" and _is_error(answer):
-            visit.called.ends("error", "internal_error")  # the SDK could not say what the tool answered
-        return code, [(name, text) for name, text in told if name != b"content-length"], answer
+            visit.called.ends("error", "internal_error")  # the SDK could not encode the tool's response
+        return code, [(name, text) for name, text in response_headers if name != b"content-length"], answer
 
-    async def _record(self, who: Principal, calls: list[Called]) -> Answer | None:
-        """None when it is in the record; else the answer that takes the tool's place."""
+    async def _record(self, who: Principal, calls: list[ToolCallInProgress]) -> Answer | None:
+        """None when it is recorded; else the response that replaces the tool's."""
         called = calls[0]
         ident = called.ident
-        told = [tool_calls.Call(one.tool, one.outcome, one.reason, one.arguments_hash) for one in calls]
-        act = tool_calls.called(who, told, self._clock())
+        recorded = [
+            tool_calls.RecordedToolCall(one.tool, one.outcome, one.reason, one.arguments_hash)
+            for one in calls
+        ]
+        act = tool_calls.record_tool_calls(who, recorded, self._clock())
         try:
             verdict = await self._submit(act)
         except ObservatoryError as error:
@@ -170,11 +175,13 @@ def _is_error(answer: bytes) -> bool:
         return True
 
 
-def _unrecorded(called: Called) -> str:
+def _unrecorded(called: ToolCallInProgress) -> str:
     done = (
-        "; it was carried out: look before you call it again" if called.outcome == "ok" else "; call it again"
+        "; it was carried out: check before you call it again"
+        if called.outcome == "ok"
+        else "; call it again"
     )
-    return f"this call could not be put on record{done}"
+    return f"this call could not be recorded{done}"
 
 
 def failure(code: int, ident: Any, number: int, sentence: str, data: Any = None) -> Answer:
@@ -184,14 +191,14 @@ def failure(code: int, ident: Any, number: int, sentence: str, data: Any = None)
     return code, list(JSON), msgspec.json.encode({"jsonrpc": "2.0", "id": known, "error": error})
 
 
-def _called(value: Any) -> Called | None:
-    """The call that a message makes or means to make."""
+def _called(value: Any) -> ToolCallInProgress | None:
+    """The tool call in a message, even if malformed."""
     if not isinstance(value, dict) or value.get("method") != "tools/call":
         return None
     params = value.get("params")
     params = params if isinstance(params, dict) else {}
     name = params.get("name")
-    return Called(
+    return ToolCallInProgress(
         name if isinstance(name, str) and name in tools.BY_NAME else UNKNOWN,
         _hash(params.get("arguments")),
         value.get("id"),
@@ -199,7 +206,7 @@ def _called(value: Any) -> Called | None:
 
 
 def _misshapen(params: Any) -> str | None:
-    """What the SDK would refuse without a word on how to mend it."""
+    """A problem that the SDK would refuse without saying how to fix it."""
     if not isinstance(params, dict) or not isinstance(params.get("name"), str):
         return "params must be an object {name, arguments} with the name of a tool; tools/list shows them"
     if not isinstance(params.get("arguments") or {}, dict):
@@ -208,7 +215,7 @@ def _misshapen(params: Any) -> str | None:
 
 
 def _hash(arguments: Any) -> str:
-    """Of the arguments as sorted JSON without spaces; of what no JSON can say, of nothing."""
+    """Hash of the arguments as sorted JSON without spaces; of nothing if they are not valid JSON."""
     try:
         text = msgspec.json.encode({} if arguments is None else arguments, order="sorted")
     except (TypeError, ValueError, RecursionError):
@@ -216,11 +223,11 @@ def _hash(arguments: Any) -> str:
     return "sha256:" + sha256(text).hexdigest()
 
 
-# --- what the SDK is given; it is loaded here and nowhere else ---
+# --- callbacks for the SDK, which is loaded here and nowhere else ---
 
 
-class _Discreet(logging.Handler):
-    """What the SDK logs, without values and tracebacks: they may quote what was sent."""
+class _MessageOnlyHandler(logging.Handler):
+    """The SDK's log records, without values and tracebacks: they may quote the request."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log.error("the MCP SDK: %s", record.msg)
@@ -230,10 +237,10 @@ def _manager() -> StreamableHTTPSessionManager:
     from mcp.server.lowlevel import Server
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    spoken = logging.getLogger("mcp")
-    spoken.setLevel(logging.ERROR)
-    spoken.propagate = False
-    spoken.handlers = [_Discreet()]
+    sdk_log = logging.getLogger("mcp")
+    sdk_log.setLevel(logging.ERROR)
+    sdk_log.propagate = False
+    sdk_log.handlers = [_MessageOnlyHandler()]
     server: Server[Any] = Server(
         "observatory",
         version=VERSION,
@@ -260,7 +267,7 @@ async def _list_tools(ctx: ServerRequestContext[Any, Any], params: Any) -> types
             annotations=ToolAnnotations(
                 title=tool.title,
                 read_only_hint=tool.reads_only,
-                destructive_hint=False,  # nothing here takes anything away
+                destructive_hint=False,  # no tool deletes anything
                 idempotent_hint=tool.is_idempotent,
                 open_world_hint=False,
             ),
@@ -275,7 +282,7 @@ async def _call_tool(
 ) -> types.CallToolResult:
     from mcp.shared.exceptions import MCPError
 
-    visit: Visit = ctx.request.scope[VISIT]  # type: ignore[union-attr]
+    visit: McpRequest = ctx.request.scope[VISIT]  # type: ignore[union-attr]
     called = visit.called
     assert called is not None
     tool = tools.BY_NAME.get(params.name)
@@ -290,7 +297,7 @@ async def _call_tool(
         return _refused(called, "; ".join(found))
     try:
         code, answer = await _do(tool.name, tools.given(tool, arguments), visit.ask)
-    except Exception as error:  # noqa: BLE001 the one place where a defect of a tool is told
+    except Exception as error:  # noqa: BLE001 the one place where a tool's defect is reported
         called.ends("error", "internal_error")
         log.error("the tool %s failed: %s", tool.name, type(error).__name__)
         return _refused(called, "the call failed")
@@ -298,7 +305,7 @@ async def _call_tool(
 
 
 async def _do(tool: str, given: dict[str, Any], ask: Ask) -> tuple[int, Any]:
-    """Ask the door that does it."""
+    """Call the endpoint of this tool."""
     session = "/v1/sessions/" + quote(given.get("session_id", ""), safe="")
     match tool:
         case "audit_session_start":
@@ -326,7 +333,7 @@ async def _do(tool: str, given: dict[str, Any], ask: Ask) -> tuple[int, Any]:
             return await ask("GET", "/v1/decisions/pending", {"limit": given.get("limit", 20)}, None)
         case "get_proof":
             return await ask("GET", "/v1/audit/proof/" + quote(given["audit_event_id"], safe=""), {}, None)
-    raise AssertionError("every tool has its door")
+    raise AssertionError("every tool has its endpoint")
 
 
 async def _step(session: str, given: dict[str, Any], ask: Ask) -> tuple[int, Any]:
@@ -334,33 +341,33 @@ async def _step(session: str, given: dict[str, Any], ask: Ask) -> tuple[int, Any
     code, found = await ask("GET", f"{session}/steps/{step}", {}, None)
     if code >= 400:
         return code, found
-    # What is not folded yet, or where nothing is folded, has no causes to tell.
+    # No causes while the step is not folded yet, or without an analyst.
     code, causes = await ask("GET", f"/v1/steps/{step}/causes", {"session": given["session_id"]}, None)
     return 200, {"step": found, "causes": causes if code < 400 else None}
 
 
-def _result(called: Called, code: int, answer: Any) -> types.CallToolResult:
+def _result(called: ToolCallInProgress, code: int, answer: Any) -> types.CallToolResult:
     from mcp_types import CallToolResult, TextContent
 
     if code < 400 and isinstance(answer, dict):
         broken = called.tool == "audit_verify_chain" and not answer.get("valid")
         called.ends("error" if broken else "ok", "chain_broken" if broken else None)
-        said = [msgspec.json.encode(answer).decode(), *([tools.NEXT["chain_broken"]] if broken else [])]
-        content: list[types.ContentBlock] = [TextContent(text=text) for text in said]
+        texts = [msgspec.json.encode(answer).decode(), *([tools.NEXT["chain_broken"]] if broken else [])]
+        content: list[types.ContentBlock] = [TextContent(text=text) for text in texts]
         return CallToolResult(content=content, structured_content=answer, is_error=broken)
-    told = answer if isinstance(answer, dict) else {}
-    reason = str(told.get("reason") or f"code_{code}")
+    refusal = answer if isinstance(answer, dict) else {}
+    reason = str(refusal.get("reason") or f"code_{code}")
     called.ends("error" if code >= 500 else "refused", reason)
-    faults = "; ".join(f"{one['path']}: {one['problem']}" for one in told.get("faults") or ())
-    return _refused(called, faults or str(told.get("detail") or "the door refused"))
+    faults = "; ".join(f"{one['path']}: {one['problem']}" for one in refusal.get("faults") or ())
+    return _refused(called, faults or str(refusal.get("detail") or "the gateway refused"))
 
 
-def _refused(called: Called, detail: str) -> types.CallToolResult:
-    """What went wrong and what to do next, in words a model reads, and as JSON."""
+def _refused(called: ToolCallInProgress, detail: str) -> types.CallToolResult:
+    """What went wrong and what to do next, as text for a model and as JSON."""
     from mcp_types import CallToolResult, TextContent
 
     reason = called.reason or ""
     then = tools.then(called.tool, reason)
-    told = {"status": "refused", "reason": reason, "detail": detail, "next": then}
+    structured = {"status": "refused", "reason": reason, "detail": detail, "next": then}
     sentence = f"{detail}. {then}" if then else detail
-    return CallToolResult(content=[TextContent(text=sentence)], structured_content=told, is_error=True)
+    return CallToolResult(content=[TextContent(text=sentence)], structured_content=structured, is_error=True)

@@ -1,7 +1,7 @@
-"""The tools an MCP client is shown: names, arguments, and words that let a model use them rightly.
+"""The MCP tools: names, arguments, and descriptions that let a model use them correctly.
 
-Law: the first six are the seed's (003), name for name; their order is told wherever one of them is read.
-What a fault of the arguments says is worded from the contract alone: no value and no unknown key is quoted.
+Law: the first six are the seed's (003), name for name; each of their descriptions states their order.
+Messages about arguments are written from the contract alone: no value and no unknown key is quoted.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ StepId = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"^[^/\x00-\x
 
 
 class Arguments(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a tool takes; null is the same as leaving it out."""
+    """The arguments of a tool; null is the same as leaving one out."""
 
 
 class SessionStart(Arguments):
@@ -61,7 +61,7 @@ class SessionStart(Arguments):
     predecessor_session_id: SessionId | None = None
 
 
-class Thought(Arguments):
+class ThoughtArguments(Arguments):
     task_id: ThoughtTaskId
     type: ThoughtType
     content: Json
@@ -70,46 +70,46 @@ class Thought(Arguments):
     audit_event_ids: Annotated[list[EventId], Meta(max_length=NAMED)] | None = None
 
 
-class OfSession(Arguments):
+class SessionArguments(Arguments):
     session_id: SessionId
 
 
-class Search(Arguments):
+class SearchArguments(Arguments):
     query: Annotated[str, Meta(min_length=1, max_length=1_000)]
     limit: Limit | None = None
 
 
-class Step(Arguments):
+class StepArguments(Arguments):
     session_id: SessionId
     step_id: StepId
 
 
-class Pending(Arguments):
+class PendingArguments(Arguments):
     limit: Limit | None = None
 
 
-class Proof(Arguments):
+class ProofArguments(Arguments):
     audit_event_id: EventId
 
 
-class Tool(Struct, frozen=True, kw_only=True):
+class McpTool(Struct, frozen=True, kw_only=True):
     name: str
     title: str
     description: str
     arguments: type[Arguments]
-    # Members every answer has; None where the answer is that of a reading door, whole.
+    # Members of every response; None where it is the whole response of a read endpoint.
     answers: Json | None = None
-    # Nothing of the mesh or its records is changed. (That it was called is recorded all the same.)
+    # Changes nothing of the mesh or its records. (The call is recorded all the same.)
     reads_only: bool = False
     # Called again with the same arguments it changes nothing more.
     is_idempotent: bool = False
 
     @property
     def input_schema(self) -> Json:
-        """Words and plain types: patterns of ours are for our own eyes, and many a client trips over them."""
+        """Descriptions and plain types only: many clients cannot handle our patterns."""
         _, components = msgspec.json.schema_components([self.arguments])
         schema: Json = components[self.arguments.__name__]
-        shown = {name: _shown(name, rule) for name, rule in schema["properties"].items()}
+        shown = {name: _plain_rule(name, rule) for name, rule in schema["properties"].items()}
         return {
             "type": "object",
             "properties": shown,
@@ -124,7 +124,7 @@ class Tool(Struct, frozen=True, kw_only=True):
         return {"type": "object", "properties": self.answers, "required": list(self.answers)}
 
 
-def _shown(name: str, rule: Json) -> Json:
+def _plain_rule(name: str, rule: Json) -> Json:
     rule = rule["anyOf"][0] if "anyOf" in rule else rule
     kept = ("enum", "items", "maxItems", "maxLength", "maximum", "minLength", "minimum", "type")
     plain = {key: rule[key] for key in kept if key in rule}
@@ -138,7 +138,7 @@ _HASH: Final[Json] = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
 _COUNT: Final[Json] = {"type": "integer", "minimum": 0}
 
 TOOLS: Final = (
-    Tool(
+    McpTool(
         name="audit_session_start",
         title="Start a provable session",
         description=(
@@ -154,7 +154,7 @@ TOOLS: Final = (
             "proof_grade": {"type": "boolean"},
         },
     ),
-    Tool(
+    McpTool(
         name="thought_record",
         title="Record a thought",
         description=(
@@ -166,7 +166,7 @@ TOOLS: Final = (
             "it corrects in references. Without session_id a session that is not provable is opened. In a "
             "provable session call audit_verify_chain before the closing reflection."
         ),
-        arguments=Thought,
+        arguments=ThoughtArguments,
         answers={
             "record_id": _TEXT,
             "session_id": _TEXT,
@@ -175,16 +175,16 @@ TOOLS: Final = (
             "chain_hash": _HASH,
         },
     ),
-    Tool(
+    McpTool(
         name="audit_verify_chain",
         title="Verify a session's chain",
         description=(
             "Recompute every hash of a session's records in order. valid false is a hard failure: "
-            "first_broken_index says where; stop and tell a person. Call it when the work is done and "
+            "first_broken_index says where; stop and inform a person. Call it when the work is done and "
             "before the closing reflection; if you record anything else after it, call it again. It also "
             "re-proves a sealed session."
         ),
-        arguments=OfSession,
+        arguments=SessionArguments,
         answers={
             "valid": {"type": "boolean"},
             "records": _COUNT,
@@ -192,7 +192,7 @@ TOOLS: Final = (
         },
         is_idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="merkle_finalize",
         title="Seal a session",
         description=(
@@ -200,81 +200,81 @@ TOOLS: Final = (
             "audit_verify_chain, then the closing reflection, and nothing after it. It cannot be undone: a "
             "sealed session takes no more records. Sealing twice answers the same root."
         ),
-        arguments=OfSession,
+        arguments=SessionArguments,
         answers={"root": _HASH, "size": _COUNT},
         is_idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="merkle_root",
         title="The root of a sealed session",
         description=(
             "The root and the number of records of a sealed session, to be pinned or shown to others. "
             "Call it after merkle_finalize."
         ),
-        arguments=OfSession,
+        arguments=SessionArguments,
         answers={"root": _HASH, "size": _COUNT},
         reads_only=True,
         is_idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="audit_session_end",
         title="End a session",
         description=(
             "Close the session; the last call of the sequence. A provable session must have been sealed by "
             "merkle_finalize before."
         ),
-        arguments=OfSession,
+        arguments=SessionArguments,
         answers={"session_id": _TEXT, "ended_at": _TEXT, "records": _COUNT},
         is_idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="search_messages",
         title="Search messages",
         description=(
             "Find what agents said and did, by words, meaning and filters (agent:, type:, tool:, status:, "
             'session:, since:1h, "exact words"). Hits have the session_id and step_id that get_step takes.'
         ),
-        arguments=Search,
+        arguments=SearchArguments,
         reads_only=True,
         is_idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="get_session",
-        title="Look at a session",
+        title="Get a session",
         description="One session of the mesh: its goal, agents, state, cost, entropy, what is held in it.",
-        arguments=OfSession,
+        arguments=SessionArguments,
         reads_only=True,
         is_idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="get_step",
-        title="Look at a step and its why",
+        title="Get a step and its causes",
         description=(
-            "One step of a session with its why: intent, reasoning, alternatives, confidence, input and "
+            "One step of a session with its reasons: intent, reasoning, alternatives, confidence, input and "
             "output (`step`), and the likely causes ranked (`causes`; null while it is not folded yet). "
             "Causes rank, they do not prove."
         ),
-        arguments=Step,
+        arguments=StepArguments,
         answers={"step": {"type": "object"}, "causes": {"type": ["object", "null"]}},
         reads_only=True,
         is_idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="list_pending_decisions",
-        title="What waits for a person",
-        description="Decisions agents asked people for and nobody has answered yet, the most urgent first.",
-        arguments=Pending,
+        title="Pending decisions",
+        description="Unanswered decisions that agents asked people for, the most urgent first.",
+        arguments=PendingArguments,
         reads_only=True,
         is_idempotent=True,
     ),
-    Tool(
+    McpTool(
         name="get_proof",
         title="Prove an audit event",
         description=(
             "The inclusion proof of one audit event in the tenant's log: leaf, hashes, and the signed "
-            "checkpoint they lead to. A stranger can check it without trusting this server."
+            "checkpoint they lead to. A third party can check it without trusting this server."
         ),
-        arguments=Proof,
+        arguments=ProofArguments,
         reads_only=True,
         is_idempotent=True,
     ),
@@ -282,14 +282,14 @@ TOOLS: Final = (
 # What to do next, by the reason of a refusal, in the names a model knows; of one tool first.
 _CLOSE: Final = "Call audit_verify_chain, then thought_record with type reflection"
 NEXT: Final[Mapping[str, str]] = {
-    "bad_arguments": "Mend the arguments, then call again.",
-    "schema_violation": "Mend the arguments, then call again.",
+    "bad_arguments": "Correct the arguments, then call again.",
+    "schema_violation": "Correct the arguments, then call again.",
     "too_long": "Send less, then call again.",
     "unauthorized": "Give a valid key, then call again.",
-    "not_allowed": "Use a key whose role may: an agent's or operator's to record, a viewer's to read.",
+    "not_allowed": "Use a key with that permission: an agent's or operator's to record, a viewer's to read.",
     "not_yours": "Use the key that began it, or an operator's.",
-    "not_found": "Look at the id: audit_session_start and thought_record answer with the right ones.",
-    "already_started": "Go on with thought_record, or start a session under another session_id.",
+    "not_found": "Check the id: audit_session_start and thought_record return the right ones.",
+    "already_started": "Continue with thought_record, or start a session under another session_id.",
     "task_closed": "Call thought_record under another task_id.",
     "sealed": "Call audit_session_start with this session as predecessor_session_id.",
     "ended": "Call audit_session_start with this session as predecessor_session_id.",
@@ -300,41 +300,41 @@ NEXT: Final[Mapping[str, str]] = {
     "not_verified": f"{_CLOSE} under another task_id, then call this again.",
     "not_sealed": f"{_CLOSE}, then merkle_finalize, then call this again.",
     "moved_on": "Call this again.",
-    "chain_broken": "Stop: record and seal nothing more here, and tell a person.",
+    "chain_broken": "Stop: record and seal nothing more here, and inform a person.",
     "queue_full": "Wait a second, then call again.",
     "not_durable": "Wait a moment, then call again.",
     "too_large": "Send less, then call again.",
-    "internal_error": "Tell whoever runs the Observatory.",
-    "get_session/not_found": "Look at the id: search_messages finds sessions by what was said in them.",
-    "get_step/not_found": "Look at the ids: search_messages finds steps by what was said in them.",
-    "get_proof/not_found": "Look at the id: thought_record answers with the audit_event_id of its event.",
+    "internal_error": "Inform the operator of the Observatory.",
+    "get_session/not_found": "Check the id: search_messages finds sessions by their messages.",
+    "get_step/not_found": "Check the ids: search_messages finds steps by their messages.",
+    "get_proof/not_found": "Check the id: thought_record returns the audit_event_id of its event.",
     "get_proof/not_sealed": "Wait a second until the log is signed, then call again.",
 }
-BY_NAME: Final[Mapping[str, Tool]] = {tool.name: tool for tool in TOOLS}
+BY_NAME: Final[Mapping[str, McpTool]] = {tool.name: tool for tool in TOOLS}
 
 
 def then(tool: str, reason: str) -> str | None:
     return NEXT.get(f"{tool}/{reason}") or NEXT.get(reason)
 
 
-def given(tool: Tool, arguments: Mapping[str, Any]) -> Json:
-    """The arguments as they go on: what is null was not given."""
+def given(tool: McpTool, arguments: Mapping[str, Any]) -> Json:
+    """The arguments to send: null means not given."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def faults(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
-    """Everything wrong with the arguments, a sentence each; empty when they may go on."""
+def faults(tool: McpTool, arguments: Mapping[str, Any]) -> list[str]:
+    """Every fault of the arguments, a sentence each; empty when they are valid."""
     known = {field.name: field for field in msgspec.structs.fields(tool.arguments)}
-    found = []
+    problems = []
     for name, field in known.items():
         value = arguments.get(name)
         if value is None and field.required:
-            found.append(f"{name} is missing: {EXPECTS[name]}")
+            problems.append(f"{name} is missing: {EXPECTS[name]}")
         elif value is not None:
             try:
                 msgspec.convert(value, field.type)
             except msgspec.ValidationError:
-                found.append(f"{name} must be {EXPECTS[name]}")
+                problems.append(f"{name} must be {EXPECTS[name]}")
     if not known.keys() >= arguments.keys():
-        found.append(f"there is an argument this tool does not have; it takes {', '.join(known)}")
-    return found
+        problems.append(f"there is an argument this tool does not have; it takes {', '.join(known)}")
+    return problems

@@ -1,8 +1,8 @@
-"""The names others give to what an agent does: OpenTelemetry's GenAI conventions (today's and the old ones),
-OpenInference, OpenLLMetry, Claude Code. Data only; `spans.py` reads with it.
+"""Attribute names of other telemetry conventions: OpenTelemetry's GenAI (current and old), OpenInference,
+OpenLLMetry, Claude Code. Data only; used by `spans.py`.
 
-Where several names mean one thing, the first that is there counts. Every name the mapping reads is here; any
-other attribute is unmapped, and counted by its name.
+Where several names mean the same, the first present counts. Every name the mapping reads is here; any other
+attribute is unmapped, and counted by its name.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CLAUDE_SPANS: Final[dict[str, Kind]] = {
     "claude_code.llm_request": "model",
     "claude_code.tool": "tool",
 }
-# Within a tool's span: waiting for a person, running. They say nothing the tool's own span does not.
+# Inside a tool's span: waiting for a person, running. They add nothing to the tool's own span.
 CLAUDE_INNER: Final = ("claude_code.tool.", "claude_code.hook")
 
 AGENT: Final = (
@@ -72,7 +72,7 @@ TOOL: Final = (
     "tool.name",
     "tool_name",
     "traceloop.entity.name",
-    "gen_ai.data_source.id",  # what a retrieval asks
+    "gen_ai.data_source.id",  # the source a retrieval queries
 )
 TOOL_INPUT: Final = (
     "gen_ai.tool.call.arguments",
@@ -105,7 +105,7 @@ TOKENS_OUT: Final = (
     "output_tokens",
 )
 TOKENS_ALL: Final = ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total")
-# Claude Code counts what came from its cache apart from its input; the others within it.
+# Claude Code counts tokens from its cache separately from its input; the others include them.
 TOKENS_CACHED: Final = ("cache_read_tokens", "cache_creation_tokens")
 COST: Final = ("gen_ai.usage.cost", "llm.cost.total", "cost_usd")
 FAILURE: Final = ("error.type", "error", "error.message", "exception.message")

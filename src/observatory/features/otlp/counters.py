@@ -1,4 +1,4 @@
-"""What came by OTLP since this gateway started, counted for each tenant; what no step holds, by name."""
+"""Counts of what was received by OTLP since this gateway started, for each tenant; unmapped attributes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from observatory.features.otlp.span_values import Tally
+from observatory.features.otlp.span_values import IngestTally
 
 Signal = Literal["traces", "logs"]
-NAMES: Final = 500  # of unmapped attributes that are remembered, for a tenant
+NAMES: Final = 500  # unmapped attributes remembered for a tenant
 
 
-class Seen:
-    """What came to a tenant by OTLP since this gateway started."""
+class ReceivedCounts:
+    """Counts of what one tenant sent by OTLP since this gateway started."""
 
     def __init__(self) -> None:
         self.received: Counter[Signal] = Counter()
         self.totals: Counter[str] = Counter()
         self.unmapped: Counter[str] = Counter()
 
-    def note(self, signal: Signal, received: int, recorded: int, refused: int, tally: Tally) -> None:
+    def note(self, signal: Signal, received: int, recorded: int, refused: int, tally: IngestTally) -> None:
         self.received[signal] += received
         self.totals.update(
             recorded=recorded,
@@ -36,6 +36,13 @@ class Seen:
         for name, count in tally.unmapped.items():
             if name in self.unmapped or len(self.unmapped) < NAMES:
                 self.unmapped[name] += count
+
+
+class OtlpCounters(dict[str, ReceivedCounts]):
+    """By tenant, since this gateway started."""
+
+    def of(self, tenant_id: str) -> ReceivedCounts:
+        return self.setdefault(tenant_id, ReceivedCounts())
 
 
 TOTALS: Final = (
@@ -56,7 +63,7 @@ class UnmappedName(msgspec.Struct):
 
 
 class OtlpAnswer(msgspec.Struct):
-    """What came by OTLP since this gateway started, and what of it no step holds."""
+    """What was received by OTLP since this gateway started, and its unmapped attributes."""
 
     spans: int
     log_records: int
@@ -72,7 +79,7 @@ class OtlpAnswer(msgspec.Struct):
     grpc: str | None
 
 
-def told_of(seen: Seen, grpc: str | None) -> OtlpAnswer:
+def otlp_answer(seen: ReceivedCounts, grpc: str | None) -> OtlpAnswer:
     totals = seen.totals
     return OtlpAnswer(
         spans=seen.received["traces"],
@@ -87,17 +94,17 @@ OTLP_ANSWERS: dict[str, Any] = {"otlp_status": OtlpAnswer}
 
 
 def operation_of(signal: str) -> dict[str, Any]:
-    """The door in the words of OpenAPI; what it takes and answers is OTLP's."""
+    """The endpoint for the OpenAPI document; its request and response are defined by OTLP."""
     wires = ("application/x-protobuf", "application/json")
     binary, free = {"schema": {"type": "string", "format": "binary"}}, {"schema": {"type": "object"}}
     content = dict(zip(wires, (binary, free), strict=True))
     codes = {
-        "200": "Durable, but for what `partial_success` counts",
-        "400": "Not OTLP, or not the gzip it says",
+        "200": "Durable, except for what `partial_success` counts",
+        "400": "Not OTLP, or not the gzip it declares",
         "401": "No valid key",
         "403": "Not allowed",
         "413": "Too large",
-        "415": "Not a content type or encoding that is taken",
+        "415": "Content type or encoding not supported",
         "429": "The queue is full; see Retry-After",
         "503": "Nothing can be made durable now; see Retry-After",
     }

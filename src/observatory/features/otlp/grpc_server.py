@@ -1,7 +1,7 @@
-"""OTLP in over gRPC, where a setting gives it an address: the same door, another wire.
+"""OTLP over gRPC, served if a setting gives it an address: the same handling as over HTTP.
 
-Law: nothing of a request is read before its key is known to be good and there is room for it. A refusal that
-may pass is UNAVAILABLE, which every exporter tries again; one that will not is said as what it is.
+Law: nothing of a request is read before its key is verified and there is capacity for it. A refusal that may
+pass is UNAVAILABLE, which every exporter retries; a permanent one has its own code.
 """
 
 from __future__ import annotations
@@ -16,29 +16,31 @@ from observatory.errors import GatewayStopped, NotDurable, QueueFull, StartupErr
 from observatory.features.otlp.counters import Signal
 from observatory.features.otlp.records import NotOtlp
 from observatory.features.otlp.replies import CODES, reply
-from observatory.features.otlp.routes import NotStored, OtlpIn
+from observatory.features.otlp.routes import NotStored, OtlpIngest
 from observatory.http.ingest import BodyError
-from observatory.protocol.certificates import Certificate, NotACertificate, read, read_pem
+from observatory.protocol.certificates import Certificate, InvalidCertificate, read, read_pem
 from observatory.runtime.tls import Tls
 
 METHODS: Final[dict[str, Signal]] = {
     "opentelemetry.proto.collector.trace.v1.TraceService": "traces",
     "opentelemetry.proto.collector.logs.v1.LogsService": "logs",
 }
-CALLS: Final = 64  # read at once, fewer where so many large ones would not fit; each waits for its commit
-WAITING: Final = 1_024  # calls at once, with those that wait for room; beyond it gRPC refuses by itself
-READ_S: Final = 30.0  # for a request to come in, once there is room for it
+CALLS: Final = (
+    64  # requests read at once, fewer if that many large ones would not fit; each waits for its commit
+)
+WAITING: Final = 1_024  # concurrent calls, including those waiting for capacity; gRPC refuses further ones
+READ_S: Final = 30.0  # time for a request to arrive, once there is capacity for it
 GRACE_S: Final = 5.0
 
 
 @asynccontextmanager
 async def served(
-    door: OtlpIn, address: str, most_bytes: int, tls: Tls | None = None, reading_bytes: int = 256 << 20
+    ingest: OtlpIngest, address: str, most_bytes: int, tls: Tls | None = None, reading_bytes: int = 256 << 20
 ) -> AsyncIterator[None]:
-    """While inside, gRPC is answered at `address` (`host:port`); with none, nothing happens.
+    """Serves gRPC at `address` (`host:port`) inside the context; does nothing without an address.
 
-    With TLS it has the gateway's certificate. A client's is asked for only where one is required: gRPC knows
-    no optional one.
+    With TLS it uses the gateway's certificate. A client certificate is requested only where one is required:
+    gRPC has no optional one.
     """
     if not address:
         yield
@@ -47,13 +49,13 @@ async def served(
 
     limits = [("grpc.max_receive_message_length", most_bytes), ("grpc.so_reuseport", 0)]
     server = grpc.aio.server(options=limits, maximum_concurrent_rpcs=WAITING)
-    room = asyncio.Semaphore(max(1, min(CALLS, reading_bytes // most_bytes)))
+    capacity = asyncio.Semaphore(max(1, min(CALLS, reading_bytes // most_bytes)))
     server.add_generic_rpc_handlers(
         tuple(
             grpc.method_handlers_generic_handler(
-                # As a stream, of which one is taken: of a single request gRPC reads all before it asks us.
+                # As a stream of one: gRPC would read a single request whole before calling the handler.
                 service,
-                {"Export": grpc.stream_unary_rpc_method_handler(_Export(door, signal, room, tls).call)},
+                {"Export": grpc.stream_unary_rpc_method_handler(_Export(ingest, signal, capacity, tls).call)},
             )
             for service, signal in METHODS.items()
         )
@@ -66,7 +68,9 @@ async def served(
     except RuntimeError:
         taken = 0
     if not taken:
-        raise StartupError(f"otlp_grpc: {address} is taken, not allowed or no host:port; choose another")
+        raise StartupError(
+            f"otlp_grpc: cannot listen on {address}: in use, not allowed or not host:port; choose another"
+        )
     await server.start()
     try:
         yield
@@ -75,44 +79,46 @@ async def served(
 
 
 def _credentials(tls: Tls) -> Any:
-    """The files in force, looked at with each handshake: replaced ones count for the next."""
+    """The current files, checked at each handshake: replaced ones are used from the next on."""
     import grpc
 
     required = tls.loaded.context.verify_mode is ssl.CERT_REQUIRED
     served = tls.loaded
 
-    def made() -> Any:
+    def configuration() -> Any:
         roots = tls.loaded.authorities_pem if required else None
         pairs = [(tls.loaded.key_pem, tls.loaded.chain_pem)]
         return grpc.ssl_server_certificate_configuration(pairs, roots)
 
-    def fetched() -> Any:
+    def reloaded() -> Any:
         nonlocal served
         if tls.loaded is served:
-            return None  # as before
+            return None  # unchanged
         served = tls.loaded
-        return made()
+        return configuration()
 
-    return grpc.dynamic_ssl_server_credentials(made(), fetched, required)
+    return grpc.dynamic_ssl_server_credentials(configuration(), reloaded, required)
 
 
-def _shown(context: Any, proxies: frozenset[str]) -> Certificate | None:
-    """What gRPC verified in the handshake; a pinned proxy's own is nobody's, and no header is read here."""
+def _client_certificate(context: Any, proxies: frozenset[str]) -> Certificate | None:
+    """The certificate gRPC verified in the handshake; a pinned proxy's own and headers are ignored."""
     pem = (context.auth_context() or {}).get("x509_pem_cert")
     if not pem:
         return None
     try:
         found = read(read_pem(pem[0])[0])
         return None if found.fingerprint in proxies else found
-    except NotACertificate:
+    except InvalidCertificate:
         return None
 
 
 class _Export:
-    """One method; the bytes of a request in, the bytes of its answer out."""
+    """One method: takes the bytes of a request, returns the bytes of its response."""
 
-    def __init__(self, door: OtlpIn, signal: Signal, room: asyncio.Semaphore, tls: Tls | None) -> None:
-        self._door, self._signal, self._room = door, signal, room
+    def __init__(
+        self, ingest: OtlpIngest, signal: Signal, capacity: asyncio.Semaphore, tls: Tls | None
+    ) -> None:
+        self._ingest, self._signal, self._capacity = ingest, signal, capacity
         self._proxies = frozenset() if tls is None else tls.proxies
 
     async def call(self, requests: AsyncIterator[bytes], context: Any) -> bytes:
@@ -125,27 +131,27 @@ class _Export:
             if name == "authorization"
         }
         try:
-            who = await self._door.admit(headers, _shown(context, self._proxies))
-            async with self._room:
+            principal = await self._ingest.admit(headers, _client_certificate(context, self._proxies))
+            async with self._capacity:
                 async with asyncio.timeout(READ_S):
                     request = await anext(requests, b"")
-                outcome = await self._door.take(who, self._signal, request, "protobuf")
+                outcome = await self._ingest.take(principal, self._signal, request, "protobuf")
         except BodyError as error:
-            code, told = error.code, error.answer.detail or ""
+            code, detail = error.code, error.answer.detail or ""
         except NotOtlp as fault:
-            code, told = 400, str(fault)
+            code, detail = 400, str(fault)
         except QueueFull as full:
-            code, told = 429, str(full)
+            code, detail = 429, str(full)
         except (GatewayStopped, NotDurable) as stopped:
-            code, told = 503, str(stopped)
+            code, detail = 503, str(stopped)
         except TimeoutError:
-            code, told = 503, f"the request did not come within {READ_S:.0f} s"
-        except NotStored as some:  # its records were counted one by one
+            code, detail = 503, f"the request did not arrive within {READ_S:.0f} s"
+        except NotStored as some:  # its records are already counted one by one
             await context.abort(codes[CODES[503]], str(some))
             return b""
         else:
-            return reply(self._signal, "protobuf", outcome.rejected, outcome.told)
-        self._door.turned_away(code)
-        # What passes is UNAVAILABLE: of RESOURCE_EXHAUSTED exporters let go.
-        await context.abort(codes[CODES.get(503 if code == 429 else code, 13)], told)
+            return reply(self._signal, "protobuf", outcome.rejected, outcome.detail)
+        self._ingest.turned_away(code)
+        # Temporary refusals are UNAVAILABLE: on RESOURCE_EXHAUSTED exporters drop the data.
+        await context.abort(codes[CODES.get(503 if code == 429 else code, 13)], detail)
         return b""

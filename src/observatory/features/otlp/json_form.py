@@ -1,6 +1,6 @@
-"""OTLP's JSON: names in lowerCamelCase, ids in hex, 64-bit numbers as text or numbers, unknown names ignored.
+"""Reads OTLP's JSON: names in lowerCamelCase, ids in hex, 64-bit numbers as text or numbers.
 
-Law: as of `otlp_read.py`.
+Law: as of `reader.py`. Unknown names are ignored.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from observatory.features.otlp.records import (
     DEEPEST,
     ERROR,
     Attributes,
-    Log,
     NotOtlp,
-    Span,
+    OtlpLog,
+    OtlpSpan,
+    error_text,
     id_of,
     text_of,
-    trouble_of,
 )
 from observatory.features.otlp.wire import Allowance, TooMuch, too_many
 
@@ -115,17 +115,17 @@ _KINDS: Final = {f"SPAN_KIND_{name}": n for n, name in enumerate(
 _FAULTS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, binascii.Error)
 
 
-def _opened(body: bytes) -> bytes:
-    """Counted, not read: what JSON opens is an object in memory each."""
+def _bounded(body: bytes) -> bytes:
+    """Counts without parsing: each object or array becomes an object in memory."""
     if body.count(b"{") + body.count(b"[") > _OPENINGS:
-        raise TooMuch(f"a request may hold {_OPENINGS} JSON objects and arrays at most")
+        raise TooMuch(f"a request may have at most {_OPENINGS} JSON objects and arrays")
     return body
 
 
-def spans(body: bytes, most: int) -> Iterable[Span]:
+def spans(body: bytes, most: int) -> Iterable[OtlpSpan]:
     left, taken = Allowance(), 0
     try:
-        for block in msgspec.json.decode(_opened(body), type=_Traces).resource_spans:
+        for block in msgspec.json.decode(_bounded(body), type=_Traces).resource_spans:
             resource = _pairs(block.resource.attributes, left) if block.resource else {}
             for scoped in block.scope_spans:
                 taken += len(scoped.spans)
@@ -134,7 +134,7 @@ def spans(body: bytes, most: int) -> Iterable[Span]:
                 for raw in scoped.spans:
                     one = msgspec.json.decode(raw, type=_Span)
                     status = one.status or _Status()
-                    yield Span(
+                    yield OtlpSpan(
                         _hex(one.trace_id, 32),
                         _hex(one.span_id, 16),
                         _hex(one.parent_span_id, 16),
@@ -144,7 +144,7 @@ def spans(body: bytes, most: int) -> Iterable[Span]:
                         _number(one.end_time_unix_nano),
                         _pairs(one.attributes, left),
                         status.code in (ERROR, "STATUS_CODE_ERROR"),
-                        status.message or trouble_of(one.events, left, _pairs),
+                        status.message or error_text(one.events, left, _pairs),
                         one.flags & 0xFF,
                         one.trace_state,
                         resource,
@@ -155,10 +155,10 @@ def spans(body: bytes, most: int) -> Iterable[Span]:
         raise NotOtlp("the body is not an ExportTraceServiceRequest in OTLP's JSON") from error
 
 
-def logs(body: bytes, most: int) -> Iterable[Log]:
+def logs(body: bytes, most: int) -> Iterable[OtlpLog]:
     left, taken = Allowance(), 0
     try:
-        for block in msgspec.json.decode(_opened(body), type=_Logs).resource_logs:
+        for block in msgspec.json.decode(_bounded(body), type=_Logs).resource_logs:
             resource = _pairs(block.resource.attributes, left) if block.resource else {}
             for scoped in block.scope_logs:
                 taken += len(scoped.log_records)
@@ -167,7 +167,7 @@ def logs(body: bytes, most: int) -> Iterable[Log]:
                 for raw in scoped.log_records:
                     one = msgspec.json.decode(raw, type=_Record)
                     attributes = _pairs(one.attributes, left)
-                    yield Log(
+                    yield OtlpLog(
                         _hex(one.trace_id, 32),
                         _hex(one.span_id, 16),
                         one.event_name or text_of(attributes.get("event.name")),
@@ -191,33 +191,33 @@ def _pairs(pairs: list[_Pair], left: Allowance) -> Attributes:
 def _value(value: Any, left: Allowance, depth: int = 0) -> Any:
     if not isinstance(value, dict) or depth > DEEPEST:
         return None
-    for kind, held in value.items():
+    for kind, inner in value.items():
         if kind == "intValue":
-            return _number(held)
+            return _number(inner)
         if kind == "doubleValue":  # NaN and the infinities are text
-            return _float(held)
+            return _float(inner)
         if kind in ("stringValue", "bytesValue"):
-            return _is(held, str)
+            return _checked(inner, str)
         if kind == "boolValue":
-            return _is(held, bool)
-        if kind == "arrayValue" and isinstance(held, dict):
-            return [_value(one, left, depth + 1) for one in _held(held, left)]
-        if kind == "kvlistValue" and isinstance(held, dict):
+            return _checked(inner, bool)
+        if kind == "arrayValue" and isinstance(inner, dict):
+            return [_value(one, left, depth + 1) for one in _values_of(inner, left)]
+        if kind == "kvlistValue" and isinstance(inner, dict):
             return {
                 str(pair.get("key")): _value(pair.get("value"), left, depth + 1)
-                for pair in _held(held, left)
+                for pair in _values_of(inner, left)
                 if isinstance(pair, dict)
             }
     return None
 
 
-def _held(holder: dict[str, Any], left: Allowance) -> list[Any]:
-    found: list[Any] = _is(holder.get("values") or [], list)
+def _values_of(holder: dict[str, Any], left: Allowance) -> list[Any]:
+    found: list[Any] = _checked(holder.get("values") or [], list)
     left.spend(len(found))
     return found
 
 
-def _is(value: Any, kind: type) -> Any:
+def _checked(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
         raise ValueError(f"not a {kind.__name__}")
     return value
@@ -233,15 +233,15 @@ def _number(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("not a number")
     if not -_WIDEST < (found := int(value)) < _WIDEST:
-        raise ValueError("no number of 64 bits")
+        raise ValueError("not a 64-bit number")
     return found
 
 
 def _hex(text: str, digits: int) -> str:
-    """An id; "" where there is none. Some senders write base64, as protobuf's own JSON has it."""
+    """An id; "" where there is none. Some senders use base64, like protobuf's own JSON."""
     if not text:
         return ""
     raw = bytes.fromhex(text) if len(text) == digits else base64.b64decode(text, validate=True)
-    if len(raw) * 2 != digits:  # fromhex passes over blanks
+    if len(raw) * 2 != digits:  # fromhex skips blanks
         raise ValueError("not an id")
     return id_of(raw)

@@ -1,9 +1,9 @@
-"""Spans and log records of others, read from OTLP: protobuf or its JSON, into one plain form.
+"""Reads spans and log records from OTLP, protobuf or JSON, into one plain form.
 
-Law: whatever arrives is either well-formed OTLP or refused as a whole with a sentence; what a sender may
-leave out is empty here. Ids are lower-case hex, times nanoseconds, attributes plain values. Nothing is judged
-yet. What is more than a request may hold is refused before it takes memory. The official package decodes
-protobuf, record by record; it is imported with the first request that needs it.
+Law: input is either well-formed OTLP or refused as a whole with a sentence; optional members are empty here.
+Ids are lower-case hex, times nanoseconds, attributes plain values. Nothing is judged yet. A request beyond
+the bounds is refused before it takes memory. The official package decodes protobuf, record by record; it is
+imported with the first request that needs it.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from observatory.features.otlp.records import (
     ERROR,
     Attributes,
     Form,
-    Log,
     NotOtlp,
-    Span,
+    OtlpLog,
+    OtlpSpan,
+    error_text,
     id_of,
     text_of,
-    trouble_of,
 )
 from observatory.features.otlp.wire import Allowance, Malformed, blocks
 
 
-def spans(body: bytes, form: Form, most: int) -> list[Span]:
+def spans(body: bytes, form: Form, most: int) -> list[OtlpSpan]:
     """Raises NotOtlp; TooMuch beyond `most`."""
     return list(_spans_of_protobuf(body, most) if form == "protobuf" else otlp_json.spans(body, most))
 
 
-def logs(body: bytes, form: Form, most: int) -> list[Log]:
+def logs(body: bytes, form: Form, most: int) -> list[OtlpLog]:
     return list(_logs_of_protobuf(body, most) if form == "protobuf" else otlp_json.logs(body, most))
 
 
-def _spans_of_protobuf(body: bytes, most: int) -> Iterable[Span]:
+def _spans_of_protobuf(body: bytes, most: int) -> Iterable[OtlpSpan]:
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
     from opentelemetry.proto.resource.v1.resource_pb2 import Resource
@@ -51,14 +51,14 @@ def _spans_of_protobuf(body: bytes, most: int) -> Iterable[Span]:
                 scope = InstrumentationScope.FromString(scoped.scope).name
                 for raw in scoped.records:
                     one = Wire.FromString(raw)
-                    # What is not there costs as much to ask for as what is.
+                    # Reading an absent member costs as much as a present one.
                     failed, trouble = False, ""
                     if one.HasField("status"):
                         status = one.status
                         failed, trouble = status.code == ERROR, status.message
                     if not trouble and one.events:
-                        trouble = trouble_of(one.events, left, _pairs)
-                    yield Span(
+                        trouble = error_text(one.events, left, _pairs)
+                    yield OtlpSpan(
                         id_of(one.trace_id),
                         id_of(one.span_id),
                         id_of(one.parent_span_id),
@@ -79,7 +79,7 @@ def _spans_of_protobuf(body: bytes, most: int) -> Iterable[Span]:
         raise NotOtlp("the body is not an ExportTraceServiceRequest in protobuf") from error
 
 
-def _logs_of_protobuf(body: bytes, most: int) -> Iterable[Log]:
+def _logs_of_protobuf(body: bytes, most: int) -> Iterable[OtlpLog]:
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
     from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
@@ -94,7 +94,7 @@ def _logs_of_protobuf(body: bytes, most: int) -> Iterable[Log]:
                 for raw in scoped.records:
                     one = LogRecord.FromString(raw)
                     attributes = _pairs(one.attributes, left)
-                    yield Log(
+                    yield OtlpLog(
                         id_of(one.trace_id),
                         id_of(one.span_id),
                         one.event_name or text_of(attributes.get("event.name")),
@@ -112,14 +112,15 @@ def _logs_of_protobuf(body: bytes, most: int) -> Iterable[Log]:
 
 def _pairs(pairs: Any, left: Allowance) -> Attributes:
     left.spend(len(pairs))
-    # Nearly all are text or a count; either, if it is not empty, is what the value holds.
+    # Nearly all values are text or a count; either is the value unless empty.
     return {
-        pair.key: (held := pair.value).string_value or held.int_value or _value(held, left) for pair in pairs
+        pair.key: (inner := pair.value).string_value or inner.int_value or _value(inner, left)
+        for pair in pairs
     }
 
 
 def _value(value: Any, left: Allowance, depth: int = 0) -> Any:
-    """Of an AnyValue."""
+    """The value of an AnyValue."""
     kind = value.WhichOneof("value")
     if kind == "string_value":
         return value.string_value

@@ -1,4 +1,4 @@
-"""Spans and log records of others in one plain form, whichever way they came."""
+"""Spans and log records in one plain form, independent of the encoding they arrived in."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ Form = Literal["protobuf", "json"]
 Attributes = dict[str, Any]
 ERROR: Final = 2  # of a span's status
 CLIENT: Final = 3  # of a span's kind
-DEEPEST: Final = 32  # of values in values
+DEEPEST: Final = 32  # levels of nested values
 
 
 class NotOtlp(Exception):
-    """The body is not what OTLP says; its text is the whole answer."""
+    """The body is not valid OTLP; the exception's text is the whole answer."""
 
 
-class Span(msgspec.Struct, gc=False):
+class OtlpSpan(msgspec.Struct, gc=False):
     trace_id: str
     span_id: str
-    parent_id: str  # "" of a root
+    parent_id: str  # "" for a root
     name: str
     kind: int
     start_ns: int
     end_ns: int
     attributes: Attributes
     failed: bool
-    trouble: str  # what its status or its exception says
+    trouble: str  # the message of its status or exception
     flags: int
     state: str
     resource: Attributes
@@ -38,7 +38,7 @@ class Span(msgspec.Struct, gc=False):
     size: int
 
 
-class Log(msgspec.Struct, gc=False):
+class OtlpLog(msgspec.Struct, gc=False):
     trace_id: str
     span_id: str
     name: str  # of the event
@@ -52,7 +52,7 @@ class Log(msgspec.Struct, gc=False):
 
 
 def id_of(raw: bytes) -> str:
-    """Hex; "" where there is none. All zero is none."""
+    """Hex; "" for an absent id. All zero counts as absent."""
     return raw.hex() if raw.strip(b"\0") else ""
 
 
@@ -60,8 +60,8 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def trouble_of(events: Any, left: Allowance, read: Callable[[Any, Allowance], Attributes]) -> str:
-    """The last exception's message; of one without, its type. Nothing else of an event is read."""
+def error_text(events: Any, left: Allowance, read: Callable[[Any, Allowance], Attributes]) -> str:
+    """The last exception's message, else its type. Nothing else of an event is read."""
     left.spend(len(events))
     last = None
     for event in events:
@@ -69,5 +69,5 @@ def trouble_of(events: Any, left: Allowance, read: Callable[[Any, Allowance], At
             last = event.attributes
     if last is None:
         return ""
-    said = read(last, left)
-    return text_of(said.get("exception.message") or said.get("exception.type"))
+    attributes = read(last, left)
+    return text_of(attributes.get("exception.message") or attributes.get("exception.type"))

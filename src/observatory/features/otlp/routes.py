@@ -1,9 +1,9 @@
-"""OTLP in: `POST /v1/traces` and `POST /v1/logs`, protobuf or JSON, gzip or plain; what agents already emit.
+"""OTLP ingest: `POST /v1/traces` and `POST /v1/logs`, protobuf or JSON, gzip or plain.
 
-Laws: as at the agents' own door, nothing is acknowledged before it is durable, and a body beyond the limits
-is dropped unread. The answer is OTLP's: what was not recorded is counted in `partial_success` with a
-sentence, what may be tried again is answered 429 or 503 with Retry-After, what never will be 4xx. What a span
-said and no step holds is counted by name and told at `GET /v1/otlp`.
+Laws: as with messages, nothing is acknowledged before it is durable, and a body beyond the limits is dropped
+unread. The response is OTLP's: what was not recorded is counted in `partial_success` with a sentence, what
+may be retried is answered 429 or 503 with Retry-After, permanent errors with 4xx. Attributes without a
+counterpart in a step are counted by name and listed at `GET /v1/otlp`.
 """
 
 from __future__ import annotations
@@ -14,145 +14,148 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from observatory.errors import GatewayStopped, NotDurable, QueueFull, StoreError
-from observatory.features.graph.loader import playback
+from observatory.features.graph.queries_session import playback
 from observatory.features.otlp import reader as otlp_read
-from observatory.features.otlp.counters import Seen, Signal
+from observatory.features.otlp.counters import OtlpCounters, ReceivedCounts, Signal
 from observatory.features.otlp.records import Form, NotOtlp
-from observatory.features.otlp.replies import reply, trouble
+from observatory.features.otlp.replies import error_reply, reply
 from observatory.features.otlp.span_events import steps_of_logs
-from observatory.features.otlp.span_values import Tally
-from observatory.features.otlp.spans import Family, Recorded, Step
+from observatory.features.otlp.span_values import IngestTally
+from observatory.features.otlp.spans import RecordedStep, SpanFamily, SpanStep
 from observatory.features.otlp.wire import TooMuch
-from observatory.http.app_state import House
+from observatory.http.app_state import AppState
 from observatory.http.client_certificate import CERTIFICATE
 from observatory.http.ingest import BodyError, Ingest, Receive, Scope, Send
-from observatory.pipeline.state import Principal, Verdict
+from observatory.pipeline.state import Principal, SubmissionResult
 from observatory.protocol.certificates import Certificate
 
 PATHS: Final[dict[str, Signal]] = {"/v1/traces": "traces", "/v1/logs": "logs"}
 FORMS: Final[dict[bytes, Form]] = {b"application/x-protobuf": "protobuf", b"application/json": "json"}
 NOT_AGENTS: Final = (
-    "{count} carry no agent's words (GenAI, OpenInference, OpenLLMetry or Claude Code) and were not recorded"
+    "{count} without agent attributes (GenAI, OpenInference, OpenLLMetry or Claude Code) were not recorded"
 )
 
 
-class Outcome(NamedTuple):
+class OtlpOutcome(NamedTuple):
     rejected: int
-    told: str
+    detail: str
 
 
-class OtlpIn:
-    def __init__(self, house: House, ingest: Ingest) -> None:
-        self._house, self._ingest = house, ingest
+class OtlpIngest:
+    def __init__(self, app: AppState, ingest: Ingest) -> None:
+        self._app, self._ingest = app, ingest
 
     async def post(self, scope: Scope, receive: Receive, send: Send) -> None:
         signal = PATHS[scope["path"]]
         headers = dict(scope["headers"])
         form = FORMS.get(headers.get(b"content-type", b"").partition(b";")[0].strip().lower())
         try:
-            scope["observatory.who"] = who = await self.admit(headers, scope.get(CERTIFICATE))
+            scope["observatory.who"] = principal = await self.admit(headers, scope.get(CERTIFICATE))
             if form is None:
                 detail = "send Content-Type application/x-protobuf or application/json"
                 raise BodyError(415, "unsupported_media_type", detail)
             body = await self._ingest.body(headers, receive, scope)
             if body is None:
-                return  # the client went away before it had said everything; nothing was taken
-            outcome = await self.take(who, signal, body, form)
-            await _answer(send, 200, reply(signal, form, outcome.rejected, outcome.told), form)
+                return  # the client disconnected before the end of the body; nothing was recorded
+            outcome = await self.take(principal, signal, body, form)
+            await _answer(send, 200, reply(signal, form, outcome.rejected, outcome.detail), form)
         except BodyError as error:
-            told = error.answer
-            await self._refuse(send, form, error.code, told.reason, told.detail or "")
+            answer = error.answer
+            await self._refuse(send, form, error.code, answer.reason, answer.detail or "")
         except NotOtlp as fault:
             await self._refuse(send, form, 400, "not_otlp", str(fault))
         except QueueFull as full:
             await self._refuse(send, form, 429, full.reason, str(full), full.retry_after_s)
         except (GatewayStopped, NotDurable) as stopped:
             await self._refuse(send, form, 503, "not_durable", str(stopped), 1)
-        except NotStored as some:  # its records were counted one by one
-            await _answer(send, 503, trouble(form, 503, "not_durable", str(some)), form, 1)
+        except NotStored as some:  # its records are already counted one by one
+            await _answer(send, 503, error_reply(form, 503, "not_durable", str(some)), form, 1)
 
     async def _refuse(
         self, send: Send, form: Form | None, code: int, reason: str, detail: str, retry_s: int | None = None
     ) -> None:
         self.turned_away(code)
-        await _answer(send, code, trouble(form, code, reason, detail), form, retry_s)
+        await _answer(send, code, error_reply(form, code, reason, detail), form, retry_s)
 
-    async def take(self, who: Principal, signal: Signal, body: bytes, form: Form) -> Outcome:
-        """All of a request, durable or told of; raises NotOtlp, QueueFull, GatewayStopped or NotStored."""
-        most = self._house.settings.batch_lines
+    async def take(self, principal: Principal, signal: Signal, body: bytes, form: Form) -> OtlpOutcome:
+        """Records a whole request; raises NotOtlp, QueueFull, GatewayStopped or NotStored."""
+        most = self._app.settings.batch_lines
         try:
-            # In a thread: a long batch read here would hold up every other client.
+            # In a thread: parsing a large batch here would block every other client.
             if signal == "logs":
-                steps, tally = await asyncio.to_thread(_logs, body, form, most, who.agent_id)
+                steps, tally = await asyncio.to_thread(_logs, body, form, most, principal.agent_id)
             else:
                 family, names = await asyncio.to_thread(_family, body, form, most)
-                record = await self._record(who.tenant_id, names)
-                steps, tally = await asyncio.to_thread(family.steps, who.agent_id, record)
+                record = await self._record(principal.tenant_id, names)
+                steps, tally = await asyncio.to_thread(family.steps, principal.agent_id, record)
         except TooMuch as error:
             raise BodyError(413, "too_many", str(error)) from error
-        wanted = [one for one in steps if one is not None]
-        verdicts: list[Verdict] = []
-        if wanted:
-            judge = partial(self._judge, who, self._house.clock())
-            sizes = [len(one.body) for one in wanted]
-            verdicts = await self._house.committer.enqueue_bodies(who.tenant_id, wanted, judge, sizes)
-            self._house.violators.note(who.key_id, verdicts)
+        bodies = [one for one in steps if one is not None]
+        verdicts: list[SubmissionResult] = []
+        if bodies:
+            judge = partial(self._judge, principal, self._app.clock())
+            sizes = [len(one.body) for one in bodies]
+            verdicts = await self._app.committer.enqueue_bodies(principal.tenant_id, bodies, judge, sizes)
+            self._app.violators.note(principal.key_id, verdicts)
         for code, times in Counter([verdict.code for verdict in verdicts]).items():
-            self._house.doors.count(code, times)
+            self._app.request_metrics.count(code, times)
         refused = [verdict for verdict in verdicts if verdict.code not in (200, 202)]
         if any(verdict.code == 503 for verdict in verdicts):
-            # Sent again, what was stored is found and not stored twice; told as rejected, the rest were lost.
-            raise NotStored("not everything can be made durable now; try again")
-        self.seen(who.tenant_id).note(signal, len(steps), len(wanted) - len(refused), len(refused), tally)
-        return Outcome(len(refused) + tally.not_agents, _told(refused, tally))
+            # A retry finds what was stored and does not store it twice; reported as rejected, the rest
+            # would be lost.
+            raise NotStored("not everything can be made durable now; retry")
+        self.seen(principal.tenant_id).note(
+            signal, len(steps), len(bodies) - len(refused), len(refused), tally
+        )
+        return OtlpOutcome(len(refused) + tally.not_agents, _detail_of(refused, tally))
 
-    async def _record(self, tenant_id: str, names: set[str]) -> dict[str, Recorded]:
-        """What is on record of these steps. A commit that comes in between is for the corridor to judge."""
+    async def _record(self, tenant_id: str, names: set[str]) -> dict[str, RecordedStep]:
+        """The recorded versions of these steps. A commit in between is judged by the pipeline."""
         if not names:
             return {}
         try:
-            found = await playback(self._house).steps_recorded(tenant_id, names)
+            found = await playback(self._app).steps_recorded(tenant_id, names)
         except StoreError:
-            return {}  # a record that cannot be read takes nothing either: the commit will say so
-        return {name: Recorded(*one) for name, one in found.items()}
+            return {}  # a record that cannot be read cannot be written either: the commit will fail
+        return {name: RecordedStep(*one) for name, one in found.items()}
 
     def turned_away(self, code: int) -> None:
-        """A whole request: nothing of it was looked at singly, so it counts as one answer."""
-        self._house.doors.count(code)
+        """A whole request was refused: nothing of it was read, so it counts as one answer."""
+        self._app.request_metrics.count(code)
 
-    async def admit(self, headers: dict[bytes, bytes], shown: Certificate | None) -> Principal:
-        return await self._ingest.admit(headers, shown)
+    async def admit(self, headers: dict[bytes, bytes], certificate: Certificate | None) -> Principal:
+        return await self._ingest.admit(headers, certificate)
 
-    def _judge(self, who: Principal, now_ns: int, step: Step) -> Any:
-        return self._ingest.judge(who, now_ns, step.context, step.body)
+    def _judge(self, principal: Principal, now_ns: int, step: SpanStep) -> Any:
+        return self._ingest.judge(principal, now_ns, step.context, step.body)
 
-    def seen(self, tenant_id: str) -> Seen:
-        return self._house.otlp_seen.setdefault(tenant_id, Seen())
+    def seen(self, tenant_id: str) -> ReceivedCounts:
+        return self._app.service(OtlpCounters).of(tenant_id)
 
 
 class NotStored(Exception):
-    """Not all of the request is durable; it may be sent again."""
+    """Not all of the request is durable; it may be retried."""
 
 
-def _logs(body: bytes, form: Form, most: int, bound: str | None) -> tuple[list[Step | None], Tally]:
+def _logs(body: bytes, form: Form, most: int, bound: str | None) -> tuple[list[SpanStep | None], IngestTally]:
     return steps_of_logs(otlp_read.logs(body, form, most), bound)
 
 
-def _family(body: bytes, form: Form, most: int) -> tuple[Family, set[str]]:
-    family = Family(otlp_read.spans(body, form, most))
+def _family(body: bytes, form: Form, most: int) -> tuple[SpanFamily, set[str]]:
+    family = SpanFamily(otlp_read.spans(body, form, most))
     return family, family.asks()
 
 
-def _told(refused: list[Verdict], tally: Tally) -> str:
-    """Why some were not recorded, the commonest first."""
+def _detail_of(refused: list[SubmissionResult], tally: IngestTally) -> str:
+    """Why some were not recorded, the most frequent reasons first."""
     reasons = Counter(_reason(verdict) for verdict in refused)
-    told = [f"{count} refused: {reason}" for reason, count in reasons.most_common(3)]
+    reasons_text = [f"{count} refused: {reason}" for reason, count in reasons.most_common(3)]
     if tally.not_agents:
-        told.append(NOT_AGENTS.format(count=tally.not_agents))
-    return "; ".join(told)
+        reasons_text.append(NOT_AGENTS.format(count=tally.not_agents))
+    return "; ".join(reasons_text)
 
 
-def _reason(verdict: Verdict) -> str:
+def _reason(verdict: SubmissionResult) -> str:
     answer = verdict.answer
     faults = getattr(answer, "faults", None)
     if faults:

@@ -1,19 +1,24 @@
-"""What others' telemetry brought, and what of it no step holds."""
+"""Status of OTLP ingest over HTTP: counts, and attributes without a counterpart in a step."""
 
 from __future__ import annotations
 
 from litestar import Response, Router, get
 
-from observatory.features.otlp.counters import Seen, told_of
+from observatory.features.otlp.counters import OtlpCounters, ReceivedCounts, otlp_answer
 from observatory.http.answers import json
 from observatory.http.app_state import Call, Here
-from observatory.http.permissions import need
+from observatory.http.permissions import require_permission
 
 
-@get("/otlp", summary="What came by OTLP, and which attributes no step holds", operation_id="otlp_status")
-async def otlp_status(request: Call, house: Here) -> Response[bytes]:
-    who = await need(request, house, "read")
-    return json(told_of(house.otlp_seen.get(who.tenant_id) or Seen(), house.settings.otlp_grpc or None))
+@get("/otlp", summary="Status of OTLP ingest, with unmapped attributes", operation_id="otlp_status")
+async def otlp_status(request: Call, app: Here) -> Response[bytes]:
+    principal = await require_permission(request, app, "read")
+    return json(
+        otlp_answer(
+            app.service(OtlpCounters).get(principal.tenant_id) or ReceivedCounts(),
+            app.settings.otlp_grpc or None,
+        )
+    )
 
 
 otlp_router = Router(path="/v1", route_handlers=[otlp_status], tags=["OTLP"])

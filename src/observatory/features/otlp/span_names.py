@@ -1,8 +1,8 @@
-"""Which of the names a span uses tell what: worked out once for every set of names.
+"""Which attribute names of a span are used for what, computed once for every set of names.
 
-Law: a wording says of each matter the names that are there, the best first, and how the names that mean
-nothing here are counted; it follows from the names alone. Spans of one instrumentation use the same few sets,
-so most find theirs by one look. What senders choose is kept only while it is short, and only so much of it.
+Law: for each matter the matching names, the best first, and the names that are unmapped; it follows from the
+names alone. Spans of one instrumentation use the same few sets, so most are found in the cache. Sets chosen
+by senders are cached only while they are short, and only a bounded number of them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Final
 
 import msgspec
 
-from observatory.features.otlp import conventions as words
+from observatory.features.otlp import conventions
 from observatory.features.otlp.records import Attributes
 
-KEPT: Final = 1_024  # wordings
-WIDEST: Final = 64  # names of one that is kept
-LONGEST_NAMES: Final = 4_096  # characters of them together
+KEPT: Final = 1_024  # sets in the cache
+WIDEST: Final = 64  # names of a cached set
+LONGEST_NAMES: Final = 4_096  # characters of its names together
 _digits: Final = re.compile(r"(?<=\.)\d+(?=\.|$)").sub
 
 Names = tuple[str, ...]
 
 
-class Wording(msgspec.Struct, frozen=True, gc=False):
+class AttributeNames(msgspec.Struct, frozen=True, gc=False):
     session: Names
     agent: Names
     agent_version: Names
@@ -35,21 +35,21 @@ class Wording(msgspec.Struct, frozen=True, gc=False):
     tool_output: Names
     answer: Names
     question: Names
-    token_parts: tuple[Names, ...]  # of input, output and what the cache holds; only those that are told
+    token_parts: tuple[Names, ...]  # of input, output and cache; only those present
     tokens_all: Names
     cost: Names
     failure: Names
     unmapped: Names
 
 
-_kept: Final[dict[Names, Wording]] = {}
+_kept: Final[dict[Names, AttributeNames]] = {}
 
 
-def wording_of(said: Attributes) -> Wording:
-    names = tuple(said)
+def names_of(attributes: Attributes) -> AttributeNames:
+    names = tuple(attributes)
     found = _kept.get(names)
     if found is None:
-        found = made(names)
+        found = build_names(names)
         if len(names) <= WIDEST and sum(map(len, names)) <= LONGEST_NAMES:
             if len(_kept) >= KEPT:
                 _kept.clear()
@@ -57,27 +57,27 @@ def wording_of(said: Attributes) -> Wording:
     return found
 
 
-def made(names: Iterable[str]) -> Wording:
-    there = set(names)
+def build_names(names: Iterable[str]) -> AttributeNames:
+    given = set(names)
 
-    def told(wanted: Names) -> Names:
-        return tuple(name for name in wanted if name in there)
+    def present(candidates: Names) -> Names:
+        return tuple(name for name in candidates if name in given)
 
-    parts = (words.TOKENS_IN, words.TOKENS_OUT, *((name,) for name in words.TOKENS_CACHED))
-    return Wording(
-        session=told(words.SESSION),
-        agent=told(words.AGENT),
-        agent_version=told(words.AGENT_VERSION),
-        model=told(words.MODEL),
-        provider=told(words.PROVIDER),
-        tool=told(words.TOOL),
-        tool_input=told(words.TOOL_INPUT),
-        tool_output=told(words.TOOL_OUTPUT),
-        answer=told(words.ANSWER),
-        question=told(words.QUESTION),
-        token_parts=tuple(found for part in parts if (found := told(part))),
-        tokens_all=told(words.TOKENS_ALL),
-        cost=told(words.COST),
-        failure=told(words.FAILURE),
-        unmapped=tuple(_digits("N", name)[:128] for name in names if name not in words.READ),
+    parts = (conventions.TOKENS_IN, conventions.TOKENS_OUT, *((name,) for name in conventions.TOKENS_CACHED))
+    return AttributeNames(
+        session=present(conventions.SESSION),
+        agent=present(conventions.AGENT),
+        agent_version=present(conventions.AGENT_VERSION),
+        model=present(conventions.MODEL),
+        provider=present(conventions.PROVIDER),
+        tool=present(conventions.TOOL),
+        tool_input=present(conventions.TOOL_INPUT),
+        tool_output=present(conventions.TOOL_OUTPUT),
+        answer=present(conventions.ANSWER),
+        question=present(conventions.QUESTION),
+        token_parts=tuple(found for part in parts if (found := present(part))),
+        tokens_all=present(conventions.TOKENS_ALL),
+        cost=present(conventions.COST),
+        failure=present(conventions.FAILURE),
+        unmapped=tuple(_digits("N", name)[:128] for name in names if name not in conventions.READ),
     )

@@ -1,7 +1,7 @@
-"""The values of attributes, as a DecisionLog takes them: names without control characters, counts that are
-counts, texts of a bearable length, the words of a model's messages.
+"""Converts attribute values to DecisionLog values: names without control characters, non-negative counts,
+texts of bounded length, the texts of a model's messages.
 
-Law: what cannot be read is absent; nothing here raises, whatever others have written.
+Law: values that cannot be read are absent; nothing here raises, whatever was sent.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Final
 
 import msgspec
 
-from observatory.features.otlp import conventions as words
-from observatory.features.otlp.records import Attributes, Span
+from observatory.features.otlp import conventions
+from observatory.features.otlp.records import Attributes, OtlpSpan
 from observatory.protocol import clock
 from observatory.protocol.rules import MAX_SAFE, SEMVER
 
-LONGEST: Final = 16_384  # characters of one text; what is longer is cut, and counted
-LONGEST_TALK: Final = 4 << 20  # characters of JSON that is taken apart for what was said
-NAMES: Final = 1_000  # of unmapped attributes that are counted apart, of a request
+LONGEST: Final = 16_384  # characters of one text; longer texts are cut, and counted
+LONGEST_TALK: Final = 4 << 20  # characters of JSON messages that are parsed
+NAMES: Final = 1_000  # unmapped attributes of a request that are counted by name
 NO_VERSION: Final = "0.0.0"
 SPOKEN: Final = ("text",)  # types of a message's parts
 THOUGHT: Final = ("reasoning", "thinking")
@@ -31,14 +31,14 @@ encode: Final = msgspec.json.Encoder().encode
 decode: Final = msgspec.json.Decoder().decode
 
 
-class Tally(msgspec.Struct):
-    """What was noticed on the way: by how much the record is less than what was sent."""
+class IngestTally(msgspec.Struct):
+    """What was lost or missing in a request."""
 
     steps: int = 0
-    not_agents: int = 0  # without an agent's words: no step
-    without_tokens: int = 0  # a model's call that says no tokens
-    without_cost: int = 0  # the same of what it cost
-    early: int = 0  # a span that tells no session and whose parent nobody knows yet
+    not_agents: int = 0  # without agent attributes: no step
+    without_tokens: int = 0  # model calls that report no tokens
+    without_cost: int = 0  # model calls that report no cost
+    early: int = 0  # spans without a session whose parent is not recorded yet
     sums_left: int = 0  # an agent's sum over the calls of its own process
     cut: int = 0
     unmapped: dict[str, int] = {}
@@ -54,8 +54,8 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else _control.sub(" ", text)
 
 
-def in_short(text: str, most: int) -> str:
-    """In one line and with single blanks; of what is longer, more than `most` of its beginning."""
+def shortened(text: str, most: int) -> str:
+    """In one line and with single blanks; of a longer text, more than `most` of its beginning."""
     for some in (text[: 8 * most], text) if len(text) > 8 * most else (text,):
         found = " ".join(one_line(some).split())
         if len(found) > most:
@@ -63,10 +63,10 @@ def in_short(text: str, most: int) -> str:
     return found
 
 
-def first(said: Attributes, names: Iterable[str]) -> Any:
-    """The first that is told; an empty text tells nothing."""
+def first(attributes: Attributes, names: Iterable[str]) -> Any:
+    """The first value present; an empty text counts as absent."""
     for name in names:
-        if (value := said.get(name)) is not None and value != "":
+        if (value := attributes.get(name)) is not None and value != "":
             return value
     return None
 
@@ -86,14 +86,14 @@ def name(value: Any) -> str | None:
 
 
 def session(value: Any) -> str | None:
-    """A session's name has no slash: that divides session and step."""
+    """A session's name has no slash, which separates session and step."""
     found = name(value)
     return found and found.replace("/", "_")
 
 
 @lru_cache(maxsize=4_096)
 def version(text: str) -> str:
-    """Semantic, or made so where nothing must be guessed ("1.2" is 1.2.0)."""
+    """Semantic, or completed where that is unambiguous ("1.2" is 1.2.0)."""
     text = text.strip()
     if len(text) <= 128 and _is_semver(text):
         return text
@@ -102,8 +102,8 @@ def version(text: str) -> str:
     return NO_VERSION
 
 
-class Source(msgspec.Struct, gc=False):
-    """What its resource tells of a span: the same for all of a block."""
+class ResourceSource(msgspec.Struct, gc=False):
+    """What a resource says about its spans: the same for a whole block."""
 
     service: str
     agent_type: str | None
@@ -111,28 +111,28 @@ class Source(msgspec.Struct, gc=False):
     cluster_id: str | None
 
 
-def source_of(resource: Attributes) -> Source:
+def source_of(resource: Attributes) -> ResourceSource:
     service = name(resource.get("service.name")) or "unknown_service"
-    kind = name(resource.get(words.AGENT_TYPE))
-    return Source(service, kind, resource.get("service.version"), cluster(resource))
+    kind = name(resource.get(conventions.AGENT_TYPE))
+    return ResourceSource(service, kind, resource.get("service.version"), cluster(resource))
 
 
 def cluster(resource: Attributes) -> str | None:
-    """`aws-eu-central-1` where cloud and region are told: that is how the map finds a place."""
-    region, cloud = resource.get(words.REGION), resource.get(words.CLOUD)
-    if not resource.get(words.CLUSTER[0]) and region and cloud:
+    """`aws-eu-central-1` if cloud and region are given: the map places a cluster by that name."""
+    region, cloud = resource.get(conventions.REGION), resource.get(conventions.CLOUD)
+    if not resource.get(conventions.CLUSTER[0]) and region and cloud:
         return name(f"{cloud}-{region}")
-    return name(first(resource, words.CLUSTER))
+    return name(first(resource, conventions.CLUSTER))
 
 
 def when(start_ns: int, end_ns: int = 0) -> str:
-    """The first that is told and that a clock can show."""
+    """The first time that is given and representable."""
     if 0 < start_ns < clock.LAST_NS:
         return clock.from_ns(start_ns)
     return clock.from_ns(end_ns if 0 < end_ns < clock.LAST_NS else 0)
 
 
-def duration(span: Span) -> int:
+def duration(span: OtlpSpan) -> int:
     return max(0, span.end_ns - span.start_ns) // 1_000_000 if span.end_ns else 0
 
 
@@ -154,10 +154,10 @@ def cost(value: Any) -> float | None:
             return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value < 1e12 else None  # neither NaN nor an infinity is
+    return float(value) if 0 <= value < 1e12 else None  # excludes NaN and the infinities
 
 
-def cut(text: str, tally: Tally) -> str:
+def cut(text: str, tally: IngestTally) -> str:
     text = text.replace("\0", "")
     if len(text) <= LONGEST:
         return text
@@ -175,8 +175,8 @@ def dumped(value: Any) -> str:
     return encode(value).decode(errors="replace")
 
 
-def as_json(value: Any, tally: Tally) -> str:
-    """`tool_input` is JSON as text: what is none already becomes a JSON string."""
+def as_json(value: Any, tally: IngestTally) -> str:
+    """`tool_input` is JSON as text: anything else becomes a JSON string."""
     text = plain(value)
     if len(text) > LONGEST:
         return dumped(cut(text, tally))
@@ -214,7 +214,7 @@ def texts(message: Mapping[str, Any], kinds: Sequence[str]) -> list[str]:
 
 
 def question(value: Any) -> str:
-    """The last thing a person or another agent said."""
+    """The last text of a person or another agent."""
     if value is None:
         return ""
     for message in reversed(messages(value)):
@@ -223,12 +223,12 @@ def question(value: Any) -> str:
     return value if isinstance(value, str) and value[:1] not in "[{" else ""
 
 
-def answer(said: Attributes, names: Iterable[str]) -> tuple[list[str], str]:
-    """What the model thought, and what it said."""
-    told = first(said, names)
-    answers = () if told is None else messages(told)
+def answer(attributes: Attributes, names: Iterable[str]) -> tuple[list[str], str]:
+    """The model's thoughts, and its answer."""
+    value = first(attributes, names)
+    answers = () if value is None else messages(value)
     if not answers:
-        flat = plain(said.get("llm.output_messages.0.message.content"))
-        return [], flat or plain(told)
+        flat = plain(attributes.get("llm.output_messages.0.message.content"))
+        return [], flat or plain(value)
     thoughts = [text for one in answers for text in texts(one, THOUGHT)]
     return thoughts, "\n".join([text for one in answers for text in texts(one, SPOKEN)])

@@ -1,9 +1,8 @@
-"""OTLP's protobuf, cut into its records before any of them is decoded: two bytes on the wire are hundreds
-in memory, so what is too much is refused by its wire form alone.
+"""Cuts OTLP's protobuf into its records before any of them is decoded: two bytes on the wire can become
+hundreds in memory, so an oversized request is refused by its wire form alone.
 
-Law: of one request no more than `most` records are read, each of `LONGEST` bytes at most, nor more than
-`VALUES` values in all of them.
-Repeated parts of one message are joined, which is how protobuf merges them.
+Law: of one request at most `most` records are read, each of at most `LONGEST` bytes, with at most `VALUES`
+values in all of them. Repeated parts of one message are joined, which is how protobuf merges them.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-VALUES: Final = 2_000_000  # attributes and what is nested in them, of a request
+VALUES: Final = 2_000_000  # attributes of a request, with those nested in them
 LONGEST: Final = 8 << 20  # bytes of a record: of the smallest values it makes a quarter of a gigabyte
-_SHELLS: Final = 8  # fields around the records, for each that may come
+_SHELLS: Final = 8  # fields around the records, for each possible record
 
 
 class TooMuch(Exception):
-    """Well-formed, perhaps, and more than a request may hold; its text is the answer."""
+    """More than a request may have, even if well-formed; the exception's text is the answer."""
 
 
 class Malformed(Exception):
@@ -25,7 +24,7 @@ class Malformed(Exception):
 
 
 class Allowance:
-    """How many values a request may yet hold."""
+    """How many more values a request may have."""
 
     def __init__(self, left: int = VALUES) -> None:
         self._left = left
@@ -33,26 +32,26 @@ class Allowance:
     def spend(self, count: int) -> None:
         self._left -= count
         if self._left < 0:
-            raise TooMuch(f"a request may hold {VALUES} values at most")
+            raise TooMuch(f"a request may have at most {VALUES} values")
 
 
 def too_many(most: int) -> TooMuch:
-    return TooMuch(f"a request may have {most} records at most")
+    return TooMuch(f"a request may have at most {most} {'record' if most == 1 else 'records'}")
 
 
-class Scoped(NamedTuple):
+class ScopeRecords(NamedTuple):
     scope: bytes
     records: list[bytes]
 
 
-class Block(NamedTuple):
-    """One resource and what is told of it, as it came."""
+class ResourceBlock(NamedTuple):
+    """One resource and its scopes, as received."""
 
     resource: bytes
-    scopes: list[Scoped]
+    scopes: list[ScopeRecords]
 
 
-def blocks(body: bytes, most: int) -> Iterator[Block]:
+def blocks(body: bytes, most: int) -> Iterator[ResourceBlock]:
     """resource_spans = 1; in it resource = 1, scope_spans = 2; in it scope = 1, spans = 2. Logs alike."""
     walk = _Walk(body, most)
     for outer, start, end in walk.parts(0, len(body)):
@@ -65,10 +64,10 @@ def blocks(body: bytes, most: int) -> Iterator[Block]:
                 resource.append(body[at:until])
             else:
                 scoped.append((at, until))
-        yield Block(_joined(resource), [_scoped(walk, body, *one) for one in scoped])
+        yield ResourceBlock(_joined(resource), [_scoped(walk, body, *one) for one in scoped])
 
 
-def _scoped(walk: _Walk, body: bytes, start: int, end: int) -> Scoped:
+def _scoped(walk: _Walk, body: bytes, start: int, end: int) -> ScopeRecords:
     scope: list[bytes] = []
     records: list[bytes] = []
     for number, at, until in walk.parts(start, end):
@@ -77,17 +76,17 @@ def _scoped(walk: _Walk, body: bytes, start: int, end: int) -> Scoped:
         else:
             walk.record()
             records.append(_joined([body[at:until]]))
-    return Scoped(_joined(scope), records)
+    return ScopeRecords(_joined(scope), records)
 
 
 def _joined(parts: list[bytes]) -> bytes:
     if sum(map(len, parts)) > LONGEST:
-        raise TooMuch(f"a record may have {LONGEST} bytes at most")
+        raise TooMuch(f"a record may have at most {LONGEST} bytes")
     return b"".join(parts)
 
 
 class _Walk:
-    """Over the messages around the records; a group is in none of them."""
+    """Walks the messages around the records; a group occurs in none of them."""
 
     def __init__(self, body: bytes, most: int) -> None:
         self._body, self._most = body, most
@@ -99,7 +98,7 @@ class _Walk:
             raise too_many(self._most)
 
     def parts(self, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Number, start and end of the first two fields' messages; whatever else is there is passed over."""
+        """Number, start and end of the first two fields' messages; other fields are skipped."""
         while at < end:
             self._fields -= 1
             if self._fields < 0:

@@ -1,4 +1,4 @@
-"""`observatory policy` and `observatory budget`: rules between agents, and caps on what they spend."""
+"""`observatory policy` and `observatory budget`: rules for messages between agents, and caps on spending."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from observatory.cli.gateway_client import ANY, Api, Gateway, GatewayRefused
-from observatory.cli.prompts import Json, Yes, confirm, hand, one_of, path_of, tell, when
-from observatory.cli.terminal import Misused, note, say, show_json, show_table
+from observatory.cli.gateway_client import ANY, GatewayApi, GatewayOptions, GatewayRefused
+from observatory.cli.prompts import Json, Yes, api_session, confirm, one_of, path_of, print_result, when
+from observatory.cli.terminal import InvalidArguments, note, say, show_json, show_table
 
 Effect = Literal["allow", "deny", "hold"]
-Words = Annotated[tuple[str, ...], Parameter(negative=())]
+Patterns = Annotated[tuple[str, ...], Parameter(negative=())]
 RULES, BUDGETS = "`observatory policy list`", "`observatory budget list`"
 LOCKS_OUT = "locks_everyone_out"
 
@@ -24,21 +24,23 @@ budget = App(name="budget", help="Caps on spending: list, set, remove.")
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Rule:
-    """Which messages a rule is about; what is left out matches everything, and each may be given twice."""
+    """The messages a rule matches; an omitted option matches everything, each may be given twice."""
 
     sender: Annotated[
-        Words, Parameter(help="An agent, type:T or cluster:C; * at the end matches any rest.")
+        Patterns, Parameter(help="An agent, type:T or cluster:C; * at the end matches any rest.")
     ] = ()
-    recipient: Annotated[Words, Parameter(help="As --sender, or session:S.")] = ()
-    type: Annotated[Words, Parameter(help="A message type, e.g. decision_log.")] = ()
-    tool: Annotated[Words, Parameter(help="The tool that is called.")] = ()
-    cluster: Annotated[Words, Parameter(help="The sender's cluster.")] = ()
-    quorum: Annotated[int, Parameter(help="Of hold: how many people must approve.")] = 1
-    deadline: Annotated[int | None, Parameter(help="Of hold: seconds until it expires.")] = None
-    on_expiry: Annotated[Literal["deny", "approve"], Parameter(help="Of hold: what happens then.")] = "deny"
+    recipient: Annotated[Patterns, Parameter(help="As --sender, or session:S.")] = ()
+    type: Annotated[Patterns, Parameter(help="A message type, e.g. decision_log.")] = ()
+    tool: Annotated[Patterns, Parameter(help="The tool being called.")] = ()
+    cluster: Annotated[Patterns, Parameter(help="The sender's cluster.")] = ()
+    quorum: Annotated[int, Parameter(help="For hold: how many people must approve.")] = 1
+    deadline: Annotated[int | None, Parameter(help="For hold: seconds until it expires.")] = None
+    on_expiry: Annotated[Literal["deny", "approve"], Parameter(help="For hold: what happens on expiry.")] = (
+        "deny"
+    )
 
     def body(self, effect: Effect) -> dict[str, Any]:
-        words = {
+        patterns = {
             "sender": self.sender,
             "recipient": self.recipient,
             "message_type": self.type,
@@ -47,7 +49,7 @@ class Rule:
         }
         return {
             "effect": effect,
-            "match": {name: given for name, given in words.items() if given},
+            "match": {name: given for name, given in patterns.items() if given},
             "quorum": self.quorum,
             "deadline_s": self.deadline,
             "on_expiry": self.on_expiry,
@@ -58,14 +60,14 @@ ALL = Rule()
 
 
 @policy.command(name="list")
-def list_rules(*, json: Json = False, gateway: Gateway = ANY) -> None:
-    """The rules in their order; deny wins over hold, hold over allow."""
-    with hand(gateway, json) as door:
-        answer = door.ask("GET", "/v1/policies")
+def list_rules(*, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """List the rules in order; deny takes precedence over hold, hold over allow."""
+    with api_session(gateway, json) as client:
+        answer = client.ask("GET", "/v1/policies")
     if json:
         show_json(answer)
         return
-    shown = [
+    rows = [
         (
             row["position"],
             row["rule_id"],
@@ -76,8 +78,8 @@ def list_rules(*, json: Json = False, gateway: Gateway = ANY) -> None:
         )
         for row in answer["items"]
     ]
-    show_table(("NO", "RULE", "EFFECT", "MATCHES", "GATE", "NOTE"), shown, "there are no rules")
-    note(f"what no rule speaks of: {answer['default']}")
+    show_table(("NO", "RULE", "EFFECT", "MATCHES", "GATE", "NOTE"), rows, "no rules")
+    note(f"default, if no rule matches: {answer['default']}")
 
 
 @policy.command(name="add")
@@ -85,39 +87,39 @@ def add_rule(
     effect: Effect,
     *,
     rule: Rule = ALL,
-    position: Annotated[int | None, Parameter(help="1 is first; without it, last.")] = None,
-    note: Annotated[str, Parameter(help="Why; it is shown in the list.")] = "",
+    position: Annotated[int | None, Parameter(help="1 is first; default: last.")] = None,
+    note: Annotated[str, Parameter(help="The reason; shown in the list.")] = "",
     force: Annotated[
-        bool, Parameter(negative=(), help="Even if then no agent can take a step any more.")
+        bool, Parameter(negative=(), help="Even if no agent could send a step any more.")
     ] = False,
     yes: Yes = False,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Add a rule; it counts for the next message. Try it before with `observatory policy dry-run`."""
+    """Add a rule, effective from the next message. Test it first with `observatory policy dry-run`."""
     body = rule.body(effect) | {"position": position, "note": note}
-    with hand(gateway, json) as door:
+    with api_session(gateway, json) as client:
         if effect == "deny" or (effect == "hold" and not body["match"]):
             confirm(f"{effect.capitalize()} {_matches(body['match'])} from now on?", yes)
-        answer = _locked(door, "POST", "/v1/policies", body, force)
-    tell(answer, json, f"{answer['rule_id']} is rule {answer['position']}: {_rule_line(answer)}")
+        answer = _locked(client, "POST", "/v1/policies", body, force)
+    print_result(answer, json, f"{answer['rule_id']} is rule {answer['position']}: {_rule_line(answer)}")
 
 
 @policy.command(name="remove")
 def remove_rule(
     rule: str,
     *,
-    force: Annotated[bool, Parameter(negative=(), help="Even if then nothing is allowed any more.")] = False,
+    force: Annotated[bool, Parameter(negative=(), help="Even if nothing would be allowed any more.")] = False,
     yes: Yes = False,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Remove a rule (its id, or its number in the list); the record keeps it."""
-    with hand(gateway, json) as door:
-        found = one_of(door.ask("GET", "/v1/policies")["items"], rule, ("position", "rule_id"), RULES)
+    """Remove a rule, by its id or its number in the list; the record keeps it."""
+    with api_session(gateway, json) as client:
+        found = one_of(client.ask("GET", "/v1/policies")["items"], rule, ("position", "rule_id"), RULES)
         confirm(f"Remove the rule {_rule_line(found)}?", yes)
-        answer = _locked(door, "DELETE", path_of("policies", found["rule_id"]), None, force)
-    tell(answer, json, f"{found['rule_id']} rules no more")
+        answer = _locked(client, "DELETE", path_of("policies", found["rule_id"]), None, force)
+    print_result(answer, json, f"{found['rule_id']} removed")
 
 
 @policy.command(name="dry-run")
@@ -127,34 +129,36 @@ def dry_run(
     rule: Rule = ALL,
     minutes: Annotated[int, Parameter(help="How far back to look.")] = 60,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """What a rule would have denied or held in the last minutes; it changes nothing."""
-    with hand(gateway, json) as door:
+    """Show what a rule would have denied or held in the last minutes; it changes nothing."""
+    with api_session(gateway, json) as client:
         body = {"rule": rule.body(effect), "minutes": minutes}
-        answer = door.ask("POST", "/v1/policies/dry-run", body)
+        answer = client.ask("POST", "/v1/policies/dry-run", body)
     if json:
         show_json(answer)
         return
     capped = " (the newest; there were more)" if answer["capped"] else ""
+    count = answer["looked_at"]
+    span = "minute" if minutes == 1 else f"{minutes} minutes"
     say(
-        f"of {answer['looked_at']:,} messages{capped} in the last {minutes} minutes: "
+        f"of {count:,} {'message' if count == 1 else 'messages'}{capped} in the last {span}: "
         f"{answer['denied']:,} denied, {answer['held']:,} held"
     )
     if answer["by_agent"]:
-        shown = [(row["agent_id"], row["denied"], row["held"]) for row in answer["by_agent"]]
-        show_table(("AGENT", "DENIED", "HELD"), shown)
+        rows = [(row["agent_id"], row["denied"], row["held"]) for row in answer["by_agent"]]
+        show_table(("AGENT", "DENIED", "HELD"), rows)
 
 
 @budget.command(name="list")
-def list_budgets(*, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Caps and what is spent of them."""
-    with hand(gateway, json) as door:
-        rows = list(door.items("/v1/budgets"))
+def list_budgets(*, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """List budgets and what is spent of them."""
+    with api_session(gateway, json) as client:
+        rows = list(client.items("/v1/budgets"))
     if json:
         show_json(rows)
         return
-    shown = [
+    rows_shown = [
         (
             row["budget_id"],
             row["scope"],
@@ -169,63 +173,63 @@ def list_budgets(*, json: Json = False, gateway: Gateway = ANY) -> None:
         for row in rows
     ]
     columns = ("BUDGET", "SCOPE", "TARGET", "SOFT", "HARD", "PERIOD", "SPENT", "LEFT", "RESETS")
-    show_table(columns, shown, "there are no budgets")
+    show_table(columns, rows_shown, "no budgets")
 
 
 @budget.command(name="set")
 def set_budget(
     scope: Literal["tenant", "cluster", "session", "agent"],
-    target: Annotated[str | None, Parameter(help="Which one; * gives each session or agent its own.")] = None,
+    target: Annotated[str | None, Parameter(help="Its name; * gives each session or agent its own.")] = None,
     *,
-    soft: Annotated[float | None, Parameter(help="Beyond it a person must look.")] = None,
-    hard: Annotated[float | None, Parameter(help="Beyond it messages are refused.")] = None,
+    soft: Annotated[float | None, Parameter(help="Beyond it, messages are held for review.")] = None,
+    hard: Annotated[float | None, Parameter(help="Beyond it, messages are refused.")] = None,
     period: Literal["none", "daily", "monthly"] = "none",
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Set a budget, or give it new caps; what was spent stays."""
+    """Set a budget, or change its caps; what was spent stays."""
     if soft is None and hard is None:
-        raise Misused("give --soft, --hard or both; to end a budget: `observatory budget remove`")
+        raise InvalidArguments("give --soft, --hard or both; to remove a budget: `observatory budget remove`")
     if not all(math.isfinite(cap) for cap in (soft, hard) if cap is not None):
-        raise Misused("a cap is a finite amount")
+        raise InvalidArguments("a cap is a finite amount")
     body = {"scope": scope, "target": target, "soft": soft, "hard": hard, "period": period}
-    with hand(gateway, json) as door:
-        answer = door.ask("PUT", "/v1/budgets", body)
-    tell(answer, json, f"{answer['budget_id']}: {_caps(answer)}, {answer['spent']} spent so far")
+    with api_session(gateway, json) as client:
+        answer = client.ask("PUT", "/v1/budgets", body)
+    print_result(answer, json, f"{answer['budget_id']}: {_caps(answer)}, {answer['spent']} spent so far")
 
 
 @budget.command(name="remove")
-def remove_budget(id_: str, *, yes: Yes = False, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Remove a budget: nothing caps that spending any more. The record keeps it."""
-    with hand(gateway, json) as door:
-        found = one_of(list(door.items("/v1/budgets")), id_, ("budget_id",), BUDGETS)
+def remove_budget(id_: str, *, yes: Yes = False, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Remove a budget: that spending is no longer capped. The record keeps it."""
+    with api_session(gateway, json) as client:
+        found = one_of(list(client.items("/v1/budgets")), id_, ("budget_id",), BUDGETS)
         confirm(f"Remove the budget {found['budget_id']} ({_caps(found)})?", yes)
-        answer = door.ask("DELETE", path_of("budgets", found["budget_id"]))
-    tell(answer, json, f"{found['budget_id']} caps no more")
+        answer = client.ask("DELETE", path_of("budgets", found["budget_id"]))
+    print_result(answer, json, f"{found['budget_id']} removed")
 
 
-def _locked(door: Api, method: str, path: str, body: dict[str, Any] | None, force: bool) -> Any:
-    """The gateway refuses what would leave no agent a step, unless it is told that this is meant."""
+def _locked(client: GatewayApi, method: str, path: str, body: dict[str, Any] | None, force: bool) -> Any:
+    """Adds a hint to the gateway's refusal of a rule that would allow no agent any step."""
     try:
         if body is None:
-            return door.ask(method, path, confirm="true" if force else None)
-        return door.ask(method, path, body | {"confirm": force})
+            return client.ask(method, path, confirm="true" if force else None)
+        return client.ask(method, path, body | {"confirm": force})
     except GatewayRefused as refusal:
         if refusal.reason == LOCKS_OUT:
-            refusal.args = (f"{refusal} (here with --force)",)
+            refusal.args = (f"{refusal} (use --force)",)
         raise
 
 
 def _matches(match: dict[str, Any]) -> str:
-    given = [f"{name} {' or '.join(words)}" for name, words in match.items() if words]
+    given = [f"{name} {' or '.join(patterns)}" for name, patterns in match.items() if patterns]
     return ", ".join(given) or "everything"
 
 
 def _gate(row: dict[str, Any]) -> str:
     if row["effect"] != "hold":
         return ""
-    told = f"{row['quorum']} approve"
-    return told if row["deadline_s"] is None else f"{told}, {row['deadline_s']} s, then {row['on_expiry']}"
+    count = f"{row['quorum']} approval{'' if row['quorum'] == 1 else 's'}"
+    return count if row["deadline_s"] is None else f"{count}, {row['deadline_s']} s, then {row['on_expiry']}"
 
 
 def _rule_line(row: dict[str, Any]) -> str:

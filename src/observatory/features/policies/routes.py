@@ -1,7 +1,7 @@
-"""The Policy Engine's words: the rules in their order, and what a rule would have done to the past.
+"""The Policy Engine over HTTP: the rules in order, and dry runs over past messages.
 
-A rule that cannot mean what it says is refused with a sentence: a star in the middle of a word, a type that
-does not exist, a denial of what always passes. A dry run reads the archive and changes nothing.
+A rule that cannot have its meaning is refused with a sentence: a star in the middle of a pattern, an unknown
+message type, a denial of essential traffic. A dry run reads the archive and changes nothing.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import msgspec
 from litestar import Response, Router, delete, get, post, put
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from observatory.features.policies import commands as rulemaking
-from observatory.features.policies import stage as policy
-from observatory.features.policies.matching import place_of
+from observatory.features.policies import commands
 from observatory.features.policies.routes_dry_run import dry_run
 from observatory.http.answers import Refusal, json
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
-from observatory.pipeline.state import Act, Principal
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
+from observatory.pipeline import policy
+from observatory.pipeline.matching import place_of
+from observatory.pipeline.state import Command, Principal
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import mint
-from observatory.protocol.rulebook import ESSENTIAL, Effect, Expiry, Match, PolicyRule
 from observatory.protocol.rules import Name
-from observatory.protocol.spelling import are_same
+from observatory.protocol.spelling import are_same_name
+from observatory.protocol.tenant_config import ESSENTIAL, Effect, Expiry, Match, PolicyRule
 
 MESSAGE_TYPES = (
     "decision_log",
@@ -47,11 +47,11 @@ class RuleBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     on_expiry: Expiry = "deny"
     note: Annotated[str, msgspec.Meta(max_length=500)] = ""
     enabled: bool = True
-    """Off, it keeps its place and rules nothing."""
+    """A disabled rule keeps its place and has no effect."""
 
 
 class NewRule(RuleBody, kw_only=True, forbid_unknown_fields=True):
-    """`position` 1 is first; left out, the rule comes last."""
+    """`position` 1 is first; by default the rule is added last."""
 
     position: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
     confirm: bool = False
@@ -60,29 +60,29 @@ class NewRule(RuleBody, kw_only=True, forbid_unknown_fields=True):
 class ChangedRule(RuleBody, kw_only=True, forbid_unknown_fields=True):
     confirm: bool = False
     was: RuleBody | None = None
-    """The rule that was seen: 409 when it is another by now. Left out: not compared."""
+    """The rule as it was read: 409 if it has changed since. Omitted: not compared."""
 
 
 class TriedRule(RuleBody, kw_only=True, forbid_unknown_fields=True):
-    """As it would be sent; with a `rule_id` it is told of by that."""
+    """A rule as it would be sent; with a `rule_id` the answer names it by that."""
 
     rule_id: Name | None = None
 
 
 class DryRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """One rule, or several that hold together; how many minutes back from now."""
+    """One rule, or several together; how many minutes back from now."""
 
     rule: TriedRule | None = None
     rules: Annotated[list[TriedRule], msgspec.Meta(min_length=1, max_length=100)] | None = None
     minutes: Annotated[int, msgspec.Meta(ge=1, le=1_440)] = 60
 
 
-class Order(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RuleOrder(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Every rule's id, in the new order."""
 
-    order: Annotated[list[Name], msgspec.Meta(max_length=rulemaking.MAX_RULES)]
-    was: Annotated[list[Name], msgspec.Meta(max_length=rulemaking.MAX_RULES)] | None = None
-    """The order that was seen: 409 when it is another by now. Left out: not compared."""
+    order: Annotated[list[Name], msgspec.Meta(max_length=commands.MAX_RULES)]
+    was: Annotated[list[Name], msgspec.Meta(max_length=commands.MAX_RULES)] | None = None
+    """The order as it was read: 409 if it has changed since. Omitted: not compared."""
 
 
 class PolicyItem(msgspec.Struct, kw_only=True):
@@ -101,7 +101,7 @@ class PolicyItem(msgspec.Struct, kw_only=True):
 
 
 class PolicyList(msgspec.Struct, kw_only=True):
-    """The rules in their order, and what holds where none speaks."""
+    """The rules in order, and the default if none matches."""
 
     items: list[PolicyItem]
     next_cursor: str | None
@@ -113,37 +113,41 @@ class RemovedPolicy(msgspec.Struct, kw_only=True):
     removed: bool
 
 
-@get("/policies", summary="The rules in their order", operation_id="list_policies")
-async def list_policies(request: Call, house: Here) -> Response[bytes]:
-    principal = await need(request, house, "read")
-    return json(await _listed(house, principal))
+@get("/policies", summary="List the rules in order", operation_id="list_policies")
+async def list_policies(request: Call, app: Here) -> Response[bytes]:
+    principal = await require_permission(request, app, "read")
+    return json(await _listed(app, principal))
 
 
 @post("/policies", summary="Add a rule", operation_id="create_policy")
-async def create_policy(request: Call, house: Here, data: JSONBody[NewRule]) -> Response[bytes]:
-    principal = await need(request, house, "operate")
-    now_ns = house.clock()
+async def create_policy(request: Call, app: Here, data: JSONBody[NewRule]) -> Response[bytes]:
+    principal = await require_permission(request, app, "operate")
+    now_ns = app.clock()
     rule = _rule(data, mint("pol_", now_ns), data.position or 0)
-    await _done(house, rulemaking.create_rule(principal, rule, data.confirm, now_ns))
-    return json(await _shown(house, principal, rule.rule_id), 201)
+    await _submit(app, commands.create_rule(principal, rule, data.confirm, now_ns))
+    return json(await _read_back(app, principal, rule.rule_id), 201)
 
 
-@put("/policies/order", summary="Put the rules into another order", operation_id="order_policies")
-async def order_policies(request: Call, house: Here, data: JSONBody[Order]) -> Response[bytes]:
-    principal = await need(request, house, "operate")
-    await _done(house, rulemaking.order_rules(principal, data.order, house.clock(), data.was))
-    return json(await _listed(house, principal))
+@put("/policies/order", summary="Reorder the rules", operation_id="order_policies")
+async def order_policies(request: Call, app: Here, data: JSONBody[RuleOrder]) -> Response[bytes]:
+    principal = await require_permission(request, app, "operate")
+    await _submit(app, commands.order_rules(principal, data.order, app.clock(), data.was))
+    return json(await _listed(app, principal))
 
 
-@put("/policies/{rule_id:str}", summary="Replace a rule; its place stays", operation_id="replace_policy")
+@put(
+    "/policies/{rule_id:str}",
+    summary="Replace a rule; its position is unchanged",
+    operation_id="replace_policy",
+)
 async def replace_policy(
-    request: Call, house: Here, rule_id: FromPath[str], data: JSONBody[ChangedRule]
+    request: Call, app: Here, rule_id: FromPath[str], data: JSONBody[ChangedRule]
 ) -> Response[bytes]:
-    principal = await need(request, house, "operate")
+    principal = await require_permission(request, app, "operate")
     rule = _rule(data, rule_id)
-    was = None if data.was is None else _as_said(data.was, rule_id)
-    await _done(house, rulemaking.replace_rule(principal, rule, data.confirm, house.clock(), was))
-    return json(await _shown(house, principal, rule_id))
+    was = None if data.was is None else _policy_rule(data.was, rule_id)
+    await _submit(app, commands.replace_rule(principal, rule, data.confirm, app.clock(), was))
+    return json(await _read_back(app, principal, rule_id))
 
 
 @delete(
@@ -154,24 +158,26 @@ async def replace_policy(
 )
 async def remove_policy(
     request: Call,
-    house: Here,
+    app: Here,
     rule_id: FromPath[str],
-    confirm: Annotated[bool, QueryParameter(description="Even if then nothing is allowed any more.")] = False,
+    confirm: Annotated[
+        bool, QueryParameter(description="Even if nothing would be allowed any more.")
+    ] = False,
 ) -> Response[bytes]:
-    principal = await need(request, house, "operate")
-    await _done(house, rulemaking.remove_rule(principal, rule_id, confirm, house.clock()))
+    principal = await require_permission(request, app, "operate")
+    await _submit(app, commands.remove_rule(principal, rule_id, confirm, app.clock()))
     return json({"rule_id": rule_id, "removed": True})
 
 
 @post(
     "/policies/dry-run",
-    summary="What these rules would have denied and held",
+    summary="Test what rules would have denied and held",
     status_code=200,
     operation_id="try_policies",
 )
-async def try_policies(request: Call, house: Here, data: JSONBody[DryRun]) -> Response[bytes]:
+async def try_policies(request: Call, app: Here, data: JSONBody[DryRun]) -> Response[bytes]:
     """By these rules alone, over the archive of the last minutes, with the agents as they are now."""
-    principal = await need(request, house, "operate")
+    principal = await require_permission(request, app, "operate")
     if (data.rule is None) == (data.rules is None):
         raise Refusal(422, "bad_dry_run", "send either `rule` or `rules`")
     tried = data.rules if data.rules is not None else [data.rule]
@@ -180,7 +186,7 @@ async def try_policies(request: Call, house: Here, data: JSONBody[DryRun]) -> Re
         for number, one in enumerate(tried, 1)
         if one is not None
     ]
-    return json(await dry_run(house, principal.tenant_id, rules, data.minutes))
+    return json(await dry_run(app, principal.tenant_id, rules, data.minutes))
 
 
 def _rule(body: RuleBody, rule_id: str, position: int = 0) -> PolicyRule:
@@ -188,21 +194,21 @@ def _rule(body: RuleBody, rule_id: str, position: int = 0) -> PolicyRule:
     for words in (match.sender, match.recipient, match.message_type, match.tool, match.cluster):
         for word in words:
             if "*" in word[:-1]:
-                raise Refusal(422, "bad_rule", "a * stands only at the end of a word")
-            if any(sign != "*" and are_same(sign, "*") for sign in word):
-                raise Refusal(422, "bad_rule", f"{word}: a star of another kind stands for no rest; write *")
+                raise Refusal(422, "bad_rule", "a * is allowed only at the end of a word")
+            if any(sign != "*" and are_same_name(sign, "*") for sign in word):
+                raise Refusal(422, "bad_rule", f"{word}: only an ASCII * matches any ending; write *")
     if any(place_of(word)[0] == "session" for word in match.sender):
-        raise Refusal(422, "bad_rule", "match.sender: `session:` names recipients; no sender is a session")
+        raise Refusal(422, "bad_rule", "match.sender: `session:` names recipients, not senders")
     for word in match.message_type:
         if not any(one == word or (word[-1] == "*" and one.startswith(word[:-1])) for one in MESSAGE_TYPES):
             raise Refusal(422, "bad_rule", f"match.message_type: the types are {', '.join(MESSAGE_TYPES)}")
         if word in ESSENTIAL and body.effect != "allow":
             always = ", ".join(sorted(ESSENTIAL))
-            raise Refusal(422, "bad_rule", f"match.message_type: {always} always pass, no rule can stop them")
-    return _as_said(body, rule_id, position)
+            raise Refusal(422, "bad_rule", f"match.message_type: {always} always pass and cannot be stopped")
+    return _policy_rule(body, rule_id, position)
 
 
-def _as_said(body: RuleBody, rule_id: str, position: int = 0) -> PolicyRule:
+def _policy_rule(body: RuleBody, rule_id: str, position: int = 0) -> PolicyRule:
     return PolicyRule(
         rule_id=rule_id,
         position=position,
@@ -216,20 +222,20 @@ def _as_said(body: RuleBody, rule_id: str, position: int = 0) -> PolicyRule:
     )
 
 
-async def _done(house: House, act: Act) -> None:
-    verdict = await house.command(act)
+async def _submit(app: AppState, command: Command) -> None:
+    verdict = await app.command(command)
     if verdict.code >= 400:
         raise Refusal(verdict.code, verdict.answer.reason, verdict.answer.detail or "not accepted")
 
 
-async def _listed(house: House, principal: Principal) -> dict[str, Any]:
-    rows = await house.store.rows(principal.tenant_id, "policies", removed_ns=None)
+async def _listed(app: AppState, principal: Principal) -> dict[str, Any]:
+    rows = await app.store.rows(principal.tenant_id, "policies", removed_ns=None)
     items = [_item(row) for row in sorted(rows, key=lambda row: row["position"])]
     return {"items": items, "next_cursor": None, "default": policy.default_effect()}
 
 
-async def _shown(house: House, principal: Principal, rule_id: str) -> dict[str, Any]:
-    (row,) = await house.store.rows(principal.tenant_id, "policies", rule_id=rule_id)
+async def _read_back(app: AppState, principal: Principal, rule_id: str) -> dict[str, Any]:
+    (row,) = await app.store.rows(principal.tenant_id, "policies", rule_id=rule_id)
     return _item(row)
 
 

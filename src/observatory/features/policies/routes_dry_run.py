@@ -1,7 +1,7 @@
-"""A dry run: what rules would have denied and held of the archive's last minutes. It changes nothing.
+"""Dry run of policy rules: what they would have denied and held in the archive's last minutes.
 
-The newest messages are looked at first; of a very busy time only so many, and the answer says so. Agents
-count with the type and cluster they have now; who is in a session now is not asked.
+It changes nothing. The newest messages are read first, at most a bounded number, and the answer says if there
+were more. Agents count with the type and cluster they have now; session membership is ignored.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from collections import Counter
 
 import msgspec
 
-from observatory.features.policies import stage as policy
-from observatory.features.registry.routes import routing_book
-from observatory.features.registry.stage import addresses_of
-from observatory.http.app_state import House
-from observatory.ledger.chain import Head
-from observatory.pipeline.interceptor import Limits, intercept
+from observatory.features.registry.queries_routing import read_routing_config
+from observatory.http.app_state import AppState
+from observatory.ledger.chain import ChainHead
+from observatory.pipeline import policy
+from observatory.pipeline.agents import addresses_of
+from observatory.pipeline.interceptor import MessageLimits, intercept
 from observatory.pipeline.ports import EventFilter, MessageFilter, StoredMessage
-from observatory.pipeline.rows import Agent, Tenant
-from observatory.pipeline.state import Memory
+from observatory.pipeline.rows import AgentRow, TenantRow
+from observatory.pipeline.state import BatchState
 from observatory.protocol.clock import from_ns, to_ns
 from observatory.protocol.identity import agent_entity_id
 from observatory.protocol.message import Message
-from observatory.protocol.rulebook import Effect, PolicyRule, is_essential
+from observatory.protocol.tenant_config import Effect, PolicyRule, is_essential
 
-# So many messages and bytes at most, read in pages, and so many are shown.
+# At most this many messages and bytes, read in pages; and how many are returned.
 LOOKED_AT, LOOKED_BYTES, PAGE = 20_000, 64 << 20, 200
 AGENTS_SHOWN, EXAMPLES_SHOWN = 100, 20
-# The archive was judged when it came in; a limit lowered since does not hide it.
-_ANY_SIZE = Limits(message_bytes=1 << 40)
+# Archived messages were accepted when they came in; a limit lowered since must not hide them.
+_ANY_SIZE = MessageLimits(message_bytes=1 << 40)
 
 
 class TriedPolicy(msgspec.Struct, kw_only=True):
@@ -38,7 +38,7 @@ class TriedPolicy(msgspec.Struct, kw_only=True):
 
 
 class StoppedAgent(msgspec.Struct, kw_only=True):
-    """`sent`: of its messages, how many a rule could stop at all."""
+    """`sent`: how many of its messages a rule could stop at all."""
 
     agent_id: str
     sent: int = 0
@@ -58,9 +58,9 @@ class StoppedMessage(msgspec.Struct, kw_only=True):
 
 
 class DryRunAnswer(msgspec.Struct, kw_only=True):
-    """`capped`: there was more in that time than is looked at; these are the newest.
+    """`capped`: there were more messages than the bound; these are the newest.
 
-    `stoppable` leaves out what no rule can stop; `agents` is how many sent something of it.
+    `stoppable` excludes essential traffic; `agents` is how many agents sent something stoppable.
     """
 
     minutes: int
@@ -77,14 +77,14 @@ class DryRunAnswer(msgspec.Struct, kw_only=True):
     examples: list[StoppedMessage]
 
 
-async def dry_run(house: House, tenant_id: str, rules: list[PolicyRule], minutes: int) -> DryRunAnswer:
-    """By these rules alone: those in force, and the default, are left aside."""
-    since_ns = house.clock() - minutes * 60_000_000_000
-    trial = Trial(rules, await _registry(house, tenant_id))
-    after, before = await _last_before(house, tenant_id, since_ns), None
+async def dry_run(app: AppState, tenant_id: str, rules: list[PolicyRule], minutes: int) -> DryRunAnswer:
+    """By these rules alone: the rules in force and the default are ignored."""
+    since_ns = app.clock() - minutes * 60_000_000_000
+    trial = DryRunCounter(rules, await _registry(app, tenant_id))
+    after, before = await _last_before(app, tenant_id, since_ns), None
     while not trial.is_capped:
         where = MessageFilter(after=after, before=before)
-        found = await house.store.messages(tenant_id, where, PAGE, newest_first=True)
+        found = await app.store.messages(tenant_id, where, PAGE, newest_first=True)
         trial.look(found)
         if len(found) < PAGE:
             break
@@ -92,14 +92,14 @@ async def dry_run(house: House, tenant_id: str, rules: list[PolicyRule], minutes
     return trial.result(minutes, from_ns(since_ns))
 
 
-class Trial:
+class DryRunCounter:
     """Counts what the rules would have done."""
 
-    def __init__(self, rules: list[PolicyRule], memory: Memory) -> None:
-        memory.rulebook = msgspec.structs.replace(memory.rulebook, policies=tuple(rules))
+    def __init__(self, rules: list[PolicyRule], memory: BatchState) -> None:
+        memory.tenant_config = msgspec.structs.replace(memory.tenant_config, policies=tuple(rules))
         self._rules, self._memory = rules, memory
         self._by_rule: Counter[str] = Counter()
-        self._by_agent: dict[str, StoppedAgent] = {}  # all who sent what could be stopped
+        self._by_agent: dict[str, StoppedAgent] = {}  # all agents that sent something stoppable
         self._examples: list[StoppedMessage] = []
         self._looked_at = self._bytes = self._unreadable = 0
         self.is_capped = False
@@ -118,7 +118,7 @@ class Trial:
                 self._unreadable += 1
 
     def _judge(self, stored: StoredMessage, message: Message) -> None:
-        if message.sender_type == "user":  # rules are for what agents say
+        if message.sender_type == "user":  # rules apply to messages of agents only
             return
         memory = self._memory
         agent = None
@@ -129,7 +129,7 @@ class Trial:
         name = agent.agent_id if agent is not None else message.sender_id
         stopped = self._by_agent.setdefault(name, StoppedAgent(agent_id=name))
         stopped.sent += 1
-        rule = policy.tried(message, agent, memory, None)
+        rule = policy.rule_under_default(message, agent, memory, None)
         if rule is None:
             return
         self._by_rule[rule.rule_id] += 1
@@ -174,12 +174,12 @@ class Trial:
         )
 
 
-async def _registry(house: House, tenant_id: str) -> Memory:
-    """The agents as they are now, for their types and clusters."""
-    tenant = Tenant(tenant_id=tenant_id, tenant_no=0)
-    memory = Memory(tenant, Head.genesis(), await routing_book(house, tenant_id))
-    for row in await house.store.rows(tenant_id, "agents"):
-        agent = memory.agents[row["entity_id"]] = Agent(
+async def _registry(app: AppState, tenant_id: str) -> BatchState:
+    """The agents as they are now, with their types and clusters."""
+    tenant = TenantRow(tenant_id=tenant_id, tenant_no=0)
+    memory = BatchState(tenant, ChainHead.genesis(), await read_routing_config(app, tenant_id))
+    for row in await app.store.rows(tenant_id, "agents"):
+        agent = memory.agents[row["entity_id"]] = AgentRow(
             agent_no=row["agent_no"],
             entity_id=row["entity_id"],
             agent_id=row["agent_id"],
@@ -187,21 +187,21 @@ async def _registry(house: House, tenant_id: str) -> Memory:
             cluster_id=row["cluster_id"],
             capabilities=row["capabilities"],
         )
-        for address in addresses_of(agent, memory.rulebook):
+        for address in addresses_of(agent, memory.tenant_config):
             memory.fleet.setdefault(address, []).append(agent.entity_id)
     return memory
 
 
-async def _last_before(house: House, tenant_id: str, since_ns: int) -> int:
-    """The last number the gateway gave before that time, by halving: numbers rise with its clock.
+async def _last_before(app: AppState, tenant_id: str, since_ns: int) -> int:
+    """The last number assigned before that time, by bisection: numbers rise with the gateway's clock.
 
-    Not by an event's own time: that of a message is its sender's, who may be years off.
+    Not by an event's own time: a message carries its sender's time, which may be years off.
     """
-    low, high = 0, (await house.store.head(tenant_id))[0]
+    low, high = 0, (await app.store.head(tenant_id))[0]
     while low < high:
         middle = (low + high + 1) // 2
         where = EventFilter(after=middle - 1, before=middle + 1)
-        (event,) = await house.store.events(tenant_id, where, 1, newest_first=True)
+        (event,) = await app.store.events(tenant_id, where, 1, newest_first=True)
         observed = msgspec.json.decode(event.record)["observed_timestamp"]
         low, high = (middle, high) if to_ns(observed) < since_ns else (low, middle - 1)
     return low

@@ -1,4 +1,4 @@
-"""Which archived messages still have their bytes: what can be shredded, oldest first."""
+"""Reads of archived messages that still have their bytes and can be shredded, oldest first."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from sqlalchemy import and_, select
 
 from observatory.store import tables
 from observatory.store.fetches import Fetches
-from observatory.store.shapes import Shape
+from observatory.store.shapes import TableShape
 
 
 class PayloadReads(Fetches):
-    _shape: Shape
+    _shape: TableShape
 
-    async def payloads_left(
+    async def unshredded_payloads(
         self, tenant_id: str, after: int, limit: int, session_no: int | None = None
     ) -> list[tuple[int, bytes]]:
         shape, holds = self._shape, tables.holds
@@ -45,3 +45,6 @@ class PayloadReads(Fetches):
         )
         found = await self.fetch(tenant_id, query)
         return str(found[0][0]) if found else ""
+
+
+RECORD_QUERIES = (PayloadReads,)

@@ -1,4 +1,4 @@
-"""What of the archive still has its bytes: asked by those who shred."""
+"""Reads of archived messages that still have their bytes, for shredding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 class PayloadRows(Protocol):
     """Committed rows only, of the one tenant named."""
 
-    async def payloads_left(
+    async def unshredded_payloads(
         self, tenant_id: str, after: int, limit: int, session_no: int | None = None
     ) -> list[tuple[int, bytes]]:
         """(number, its event's record) of messages that are neither shredded nor held, oldest first."""

@@ -1,4 +1,4 @@
-"""The Yellow Pages: agents folded by what they can do (R210–R214). Pure, over what the registry shows."""
+"""The Yellow Pages: agents grouped by capability (R210–R214). Pure, over the registry's items."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ Row = dict[str, Any]
 
 
 def yellow_pages(agents: Iterable[Row], breakers: Iterable[Row], routes: Iterable[Row]) -> list[Row]:
-    """One page for each agent type and registered capability, and for what only has a route or a circuit.
+    """One entry for each agent type and registered capability, and for those with only a route or a circuit.
 
-    `total` counts who is in the map; evicted agents are counted by themselves and appear in no share.
+    `total` counts registered agents; evicted agents are counted separately and appear in no distribution.
     """
     circuits = {row["capability"]: row["state"] for row in breakers}
     weights = {row["capability"]: msgspec.json.decode(row["weights"]) for row in routes}
-    able: dict[str, list[Row]] = {name: [] for name in (*circuits, *weights)}
+    by_capability: dict[str, list[Row]] = {name: [] for name in (*circuits, *weights)}
     for agent in agents:
         for capability in agent["capabilities"]:
-            able.setdefault(capability, []).append(agent)
+            by_capability.setdefault(capability, []).append(agent)
     return [
-        _page(capability, theirs, circuits.get(capability), weights.get(capability))
-        for capability, theirs in sorted(able.items())
+        _entry(capability, members, circuits.get(capability), weights.get(capability))
+        for capability, members in sorted(by_capability.items())
     ]
 
 
-def _page(capability: str, agents: list[Row], breaker: str | None, weights: Row | None) -> Row:
-    alive = Counter(agent["liveness"] for agent in agents)
-    there = [agent for agent in agents if agent["liveness"] != "evicted"]
+def _entry(capability: str, agents: list[Row], breaker: str | None, weights: Row | None) -> Row:
+    by_liveness = Counter(agent["liveness"] for agent in agents)
+    present = [agent for agent in agents if agent["liveness"] != "evicted"]
     return {
         "capability": capability,
         "is_agent_type": any(agent["agent_type"] == capability for agent in agents),
-        "healthy": alive["healthy"],
-        "unknown": alive["unknown"],
-        "zombie": alive["zombie"],
-        "evicted": alive["evicted"],
-        "total": len(there),
-        "versions": _spread(there, "capability_version"),
-        "models": _spread(there, "model"),
-        "trust_levels": _spread(there, "trust_level"),
-        "clusters": _spread(there, "cluster_id"),
+        "healthy": by_liveness["healthy"],
+        "unknown": by_liveness["unknown"],
+        "zombie": by_liveness["zombie"],
+        "evicted": by_liveness["evicted"],
+        "total": len(present),
+        "versions": _distribution(present, "capability_version"),
+        "models": _distribution(present, "model"),
+        "trust_levels": _distribution(present, "trust_level"),
+        "clusters": _distribution(present, "cluster_id"),
         "breaker": breaker,
         "weights": weights,
     }
 
 
-def _spread(agents: list[Row], column: str) -> dict[str, int]:
-    """How many of each, the most frequent first; who did not say is left out."""
+def _distribution(agents: list[Row], column: str) -> dict[str, int]:
+    """How many agents have each value, the most frequent first; agents without a value are left out."""
     return dict(Counter(agent[column] for agent in agents if agent[column] is not None).most_common())

@@ -1,4 +1,4 @@
-"""`observatory capabilities`: whose work an agent gets, as operators gave it (S1145)."""
+"""`observatory capabilities`: the capabilities and clusters that operators granted to agents (S1145)."""
 
 from __future__ import annotations
 
@@ -6,67 +6,69 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from observatory.cli.gateway_client import ANY, Gateway
-from observatory.cli.prompts import Json, hand, path_of, tell
+from observatory.cli.gateway_client import ANY, GatewayOptions
+from observatory.cli.prompts import Json, api_session, path_of, print_result
 from observatory.cli.terminal import note, show_json, show_table
 
 SETTING = "/v1/settings/routing"
-Words = Annotated[str, Parameter(help="Capabilities by name; a cluster as cluster:ID.")]
+Grants = Annotated[str, Parameter(help="Capabilities by name; a cluster as cluster:ID.")]
 
-capabilities = App(name="capabilities", help="Whose work agents get: list, grant, revoke, mode.")
+capabilities = App(name="capabilities", help="Which work agents get: list, grant, revoke, mode.")
 
 
 @capabilities.command(name="list")
-def list_capabilities(*, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Each agent with what it was given, and what it only asks for."""
-    with hand(gateway, json) as door:
-        rows = [row for row in door.items("/v1/agents") if row["granted"] or row["requested"]]
-        mode = door.ask("GET", SETTING)["capabilities"]
+def list_capabilities(*, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """List each agent with what it was granted and what it only requests."""
+    with api_session(gateway, json) as client:
+        rows = [row for row in client.items("/v1/agents") if row["granted"] or row["requested"]]
+        mode = client.ask("GET", SETTING)["capabilities"]
     if json:
-        names = ("agent_id", "entity_id", "capabilities", "granted", "requested")
-        show_json([{name: row[name] for name in names} for row in rows])
+        members = ("agent_id", "entity_id", "capabilities", "granted", "requested")
+        show_json([{name: row[name] for name in members} for row in rows])
         return
-    shown = [(row["agent_id"], *(", ".join(row[one]) for one in ("granted", "requested"))) for row in rows]
-    show_table(("AGENT", "GRANTED", "REQUESTED"), shown, "nothing was given to an agent, and none asks")
+    lines = [(row["agent_id"], *(", ".join(row[one]) for one in ("granted", "requested"))) for row in rows]
+    show_table(("AGENT", "GRANTED", "REQUESTED"), lines, "no grants and no requests")
     note(MEANING[mode])
 
 
 MEANING = {
-    "self": "capabilities: self. Agents get the work they say they can do; `mode granted` changes that",
-    "granted": "capabilities: granted. Agents get only the work that was given to them",
+    "self": "capabilities: self. Agents get work for capabilities they register; `mode granted` changes that",
+    "granted": "capabilities: granted. Agents get work only for the capabilities granted to them",
 }
 
 
 @capabilities.command(name="grant")
-def grant(agent: str, *words: Words, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Give an agent the work of capabilities or clusters."""
-    _change(agent, {"grant": list(words)}, json, gateway)
+def grant(agent: str, *names: Grants, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Grant capabilities or clusters to an agent."""
+    _change(agent, {"grant": list(names)}, json, gateway)
 
 
 @capabilities.command(name="revoke")
-def revoke(agent: str, *words: Words, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Take it back: from the next message on it gets none of it."""
-    _change(agent, {"revoke": list(words)}, json, gateway)
+def revoke(agent: str, *names: Grants, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Revoke grants: from the next message on the agent gets none of that work."""
+    _change(agent, {"revoke": list(names)}, json, gateway)
 
 
 @capabilities.command(name="mode")
 def mode(
     word: Annotated[
         Literal["self", "granted"] | None,
-        Parameter(help="self: who says it can do it; granted: whom it was given to."),
+        Parameter(help="self: agents that register the capability; granted: agents it was granted to."),
     ] = None,
     *,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Who is asked for work; with a word it is changed, from the next message on."""
-    with hand(gateway, json) as door:
-        asked = {} if word is None else {"capabilities": word}
-        answer = door.ask("PUT", SETTING, asked) if asked else door.ask("GET", SETTING)
-    tell(answer, json, MEANING[answer["capabilities"]])
+    """Show which agents get work; with a value, change it from the next message on."""
+    with api_session(gateway, json) as client:
+        change = {} if word is None else {"capabilities": word}
+        answer = client.ask("PUT", SETTING, change) if change else client.ask("GET", SETTING)
+    print_result(answer, json, MEANING[answer["capabilities"]])
 
 
-def _change(agent: str, body: dict[str, list[str]], json: bool, gateway: Gateway) -> None:
-    with hand(gateway, json) as door:
-        answer = door.ask("POST", path_of("agents", agent, "grants"), body)
-    tell(answer, json, f"{answer['agent_id']} gets work for: {', '.join(answer['granted']) or 'nothing'}")
+def _change(agent: str, body: dict[str, list[str]], json: bool, gateway: GatewayOptions) -> None:
+    with api_session(gateway, json) as client:
+        answer = client.ask("POST", path_of("agents", agent, "grants"), body)
+    print_result(
+        answer, json, f"{answer['agent_id']} gets work for: {', '.join(answer['granted']) or 'nothing'}"
+    )

@@ -1,4 +1,4 @@
-"""The Registry's words: agents and their pulses, the Yellow Pages, the versions (N and N-1 as data)."""
+"""HTTP routes of the registry: agents and heartbeats, the Yellow Pages, versions (N and N-1 as data)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,31 @@ import msgspec
 from litestar import Response, Router, get, post, put
 from litestar.params import FromPath, FromQuery, JSONBody
 
-from observatory.features.access import commands as access
-from observatory.features.fleet.halted import Around, around, facts_of
-from observatory.features.fleet.node_states import COLOURS, MARKS, judge
+from observatory.features.fleet.queries_halted import FleetConditions, facts_of, read_conditions
+from observatory.features.fleet.types_node_states import COLOURS, MARKS, judge
 from observatory.features.registry import commands as enrolment
 from observatory.features.registry import commands_eviction as reaping
 from observatory.features.registry import commands_grants as grants
 from observatory.features.registry.capabilities import yellow_pages
-from observatory.features.registry.stage import NAMED, Liveness, addresses_of, claimed, types_of
-from observatory.http.answers import MAX_LIMIT, Cursor, Limit, Refusal, json, not_ours, sealed, unsealed
-from observatory.http.app_state import Call, Here, House
+from observatory.features.registry.commands_versions import change_versions
+from observatory.features.registry.queries_routing import read_routing_config
+from observatory.http.answers import (
+    MAX_LIMIT,
+    Cursor,
+    Limit,
+    Refusal,
+    decode_cursor,
+    encode_cursor,
+    invalid_cursor,
+    json,
+)
+from observatory.http.app_state import AppState, Call, Here
 from observatory.http.authentication import allows
-from observatory.http.permissions import need, principal_of
-from observatory.pipeline.rows import Agent
-from observatory.pipeline.state import Principal, Rulebook, Verdict
+from observatory.http.permissions import principal_of, require_permission
+from observatory.pipeline.agents import ADDRESS_COLUMNS, Liveness, addresses_of, claimed_addresses, types_of
+from observatory.pipeline.authority import denied
+from observatory.pipeline.rows import AgentRow
+from observatory.pipeline.state import Principal, SubmissionResult, TenantConfig
 from observatory.protocol import clock
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import agent_entity_id
@@ -38,13 +49,13 @@ Name = Annotated[
         extra={"expects": "1 to 256 characters without control characters"},
     ),
 ]
-MAX_TOLD = 4_096
-PLACE = re.compile(rb"a(\d{1,20})\.(\d{1,20})")
+MAX_REPORTED = 4_096
+CURSOR = re.compile(rb"a(\d{1,20})\.(\d{1,20})")
 
 
 class VersionRow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     version: Annotated[
-        str, msgspec.Meta(min_length=1, max_length=128, description="semver, a leading v is fine")
+        str, msgspec.Meta(min_length=1, max_length=128, description="semver, with an optional leading v")
     ]
     status: VersionStatus
     fields: list[Name] | None = None
@@ -56,11 +67,11 @@ class VersionsOfType(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     agent_type: Name
     versions: Annotated[list[VersionRow], msgspec.Meta(min_length=1, max_length=200)]
     was: Annotated[dict[Name, VersionStatus], msgspec.Meta(max_length=1_000)] | None = None
-    """The registered versions that were seen, {} for none: 409 when they are others by now."""
+    """The registered versions you read, {} for none: 409 when they have changed since."""
 
 
 class NewAgent(msgspec.Struct, kw_only=True):
-    """Who an agent is. What is left out stays as it is; trust is given by the server, never taken."""
+    """An agent to register. Fields left out keep their values; only the server sets the trust level."""
 
     agent_id: Name
     agent_type: Name | None = None
@@ -70,13 +81,13 @@ class NewAgent(msgspec.Struct, kw_only=True):
     provider: Name | None = None
     display_name: Name | None = None
     hub_address: Name | None = None
-    owner: Annotated[Name, msgspec.Meta(description="Id of the user who answers for it")] | None = None
+    owner: Annotated[Name, msgspec.Meta(description="Id of the user responsible for it")] | None = None
     team_id: Name | None = None
     workspace_id: Name | None = None
 
 
-class Pulse(msgspec.Struct, kw_only=True):
-    """A sign of life. Liveness goes by the gateway's clock; `timestamp` is the agent's."""
+class HeartbeatBody(msgspec.Struct, kw_only=True):
+    """A heartbeat. Liveness uses the gateway's clock; `timestamp` is the agent's."""
 
     agent_id: Name
     type: Literal["heartbeat"] = "heartbeat"
@@ -89,11 +100,11 @@ class Pulse(msgspec.Struct, kw_only=True):
 
 @get("/versions", summary="The version registry", operation_id="list_versions")
 async def list_versions(
-    request: Call, house: Here, agent_type: FromQuery[str | None] = None
+    request: Call, app: Here, agent_type: FromQuery[str | None] = None
 ) -> Response[bytes]:
-    principal = await need(request, house, "read")
+    principal = await require_permission(request, app, "read")
     where = {} if agent_type is None else {"agent_type": agent_type}
-    rows = await house.store.rows(principal.tenant_id, "versions", **where)
+    rows = await app.store.rows(principal.tenant_id, "versions", **where)
     items = [
         {
             "agent_type": row["agent_type"],
@@ -109,8 +120,8 @@ async def list_versions(
 
 
 @put("/versions", summary="Set the versions of one agent type", operation_id="put_versions")
-async def put_versions(request: Call, house: Here, data: JSONBody[VersionsOfType]) -> Response[bytes]:
-    principal = await need(request, house, "operate")
+async def put_versions(request: Call, app: Here, data: JSONBody[VersionsOfType]) -> Response[bytes]:
+    principal = await require_permission(request, app, "operate")
     entries = []
     for row in data.versions:
         try:
@@ -129,58 +140,60 @@ async def put_versions(request: Call, house: Here, data: JSONBody[VersionsOfType
             raise Refusal(422, "bad_registry", f"at most one version can be {status} (N and N-1)")
     if len({entry.version.removeprefix("v") for entry in entries}) < len(entries):
         raise Refusal(422, "bad_registry", "a version is named twice")
-    verdict = await house.act(
-        access.put_versions(principal, data.agent_type, entries, house.clock(), data.was)
-    )
+    verdict = await app.act(change_versions(principal, data.agent_type, entries, app.clock(), data.was))
     _accepted(verdict)
     return json({"items": verdict.answer, "next_cursor": None}, verdict.code)
 
 
-@post("/agents", summary="Register an agent, or say more of it", operation_id="register_agent")
-async def register_agent(request: Call, house: Here, data: JSONBody[NewAgent]) -> Response[bytes]:
-    principal = await teller(request, house, data.agent_id)
-    told = {
+@post("/agents", summary="Register or update an agent", operation_id="register_agent")
+async def register_agent(request: Call, app: Here, data: JSONBody[NewAgent]) -> Response[bytes]:
+    principal = await require_agent_access(request, app, data.agent_id)
+    fields = {
         name: value
         for name, value in msgspec.structs.asdict(data).items()
         if value is not None and name not in ("agent_id", "owner")
     }
     if data.capabilities is not None:
-        told["capabilities"] = msgspec.json.encode(list(dict.fromkeys(data.capabilities))).decode()
+        fields["capabilities"] = msgspec.json.encode(list(dict.fromkeys(data.capabilities))).decode()
     if data.owner is not None:
-        users = await house.store.rows(principal.tenant_id, "users", user_id=data.owner)
+        users = await app.store.rows(principal.tenant_id, "users", user_id=data.owner)
         if not users or users[0]["disabled_ns"] is not None:
             raise Refusal(422, "bad_owner", "the owner must be the id of a user of this tenant")
-        told["owner_id"] = data.owner
-    act = enrolment.register(principal, data.agent_id, told, house.clock())
-    verdict = (await house.committer.submit(principal.tenant_id, [act]))[0]
+        fields["owner_id"] = data.owner
+    act = enrolment.register(principal, data.agent_id, fields, app.clock())
+    verdict = (await app.committer.submit(principal.tenant_id, [act]))[0]
     _accepted(verdict)
     entity_id = verdict.answer["entity_id"]
-    row = (await house.store.rows(principal.tenant_id, "agents", entity_id=entity_id))[0]
-    return json(await _told(row, house), verdict.code)
+    row = (await app.store.rows(principal.tenant_id, "agents", entity_id=entity_id))[0]
+    return json(await _agent_item(row, app), verdict.code)
 
 
-@post("/heartbeat", status_code=200, summary="A sign of life of an agent", operation_id="heartbeat")
-async def heartbeat(request: Call, house: Here, data: JSONBody[Pulse]) -> Response[bytes]:
-    principal = await teller(request, house, data.agent_id)
+@post("/heartbeat", status_code=200, summary="Send an agent's heartbeat", operation_id="heartbeat")
+async def heartbeat(request: Call, app: Here, data: JSONBody[HeartbeatBody]) -> Response[bytes]:
+    principal = await require_agent_access(request, app, data.agent_id)
     if data.timestamp is not None:
         try:
             clock.parse(data.timestamp)
         except ValueError as error:
             raise Refusal(422, "bad_time", f"timestamp must be {clock.EXPECTED}") from error
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in (("task", data.current_task), ("usage", data.resource_usage)):
         if value is not None:
-            told[name] = msgspec.json.encode(value).decode()
-            if len(told[name]) > MAX_TOLD:
-                raise Refusal(422, "too_large", f"current_task and resource_usage take {MAX_TOLD} bytes each")
-    told |= {
+            fields[name] = msgspec.json.encode(value).decode()
+            if len(fields[name]) > MAX_REPORTED:
+                raise Refusal(
+                    422,
+                    "too_large",
+                    f"current_task and resource_usage take at most {MAX_REPORTED} bytes each",
+                )
+    fields |= {
         name: getattr(data, name) for name in ("status", "cluster_id") if getattr(data, name) is not None
     }
     entity_id = agent_entity_id(principal.tenant_id, data.agent_id)
-    known = await house.store.rows(principal.tenant_id, "agents", entity_id=entity_id)
+    known = await app.store.rows(principal.tenant_id, "agents", entity_id=entity_id)
     number = known[0]["agent_no"] if known else None
-    act = enrolment.beat(principal, data.agent_id, number, told, house.clock())
-    verdict = (await house.committer.submit(principal.tenant_id, [act]))[0]
+    act = enrolment.record_heartbeat(principal, data.agent_id, number, fields, app.clock())
+    verdict = (await app.committer.submit(principal.tenant_id, [act]))[0]
     _accepted(verdict)
     return json(verdict.answer)
 
@@ -188,20 +201,20 @@ async def heartbeat(request: Call, house: Here, data: JSONBody[Pulse]) -> Respon
 @get("/agents", summary="Agents known to this tenant", operation_id="list_agents")
 async def list_agents(
     request: Call,
-    house: Here,
+    app: Here,
     capability: FromQuery[str | None] = None,
     cluster: FromQuery[str | None] = None,
     liveness: FromQuery[Liveness | None] = None,
     cursor: Cursor = None,
     limit: Limit = MAX_LIMIT,
 ) -> Response[bytes]:
-    """The last heard first. Who is heard while one turns the pages stands at the front of the first again."""
-    principal = await need(request, house, "read")
-    told = await _teller_of(house, principal.tenant_id)
+    """The most recently active first. An agent active while you page moves to the front of the first page."""
+    principal = await require_permission(request, app, "read")
+    to_item = await _item_builder(app, principal.tenant_id)
     items: list[dict[str, Any]] = []
     last, following = None, None
-    for row in await _newest_first(house, principal.tenant_id, _read_place(cursor)):
-        item = told(row)
+    for row in await _newest_first(app, principal.tenant_id, _read_position(cursor)):
+        item = to_item(row)
         if (
             (capability is not None and capability not in item["capabilities"])
             or (cluster is not None and cluster != item["cluster_id"])
@@ -212,108 +225,108 @@ async def list_agents(
             following = last
             break
         items.append(item)
-        last = sealed(b"a%d.%d" % _place(row))
+        last = encode_cursor(b"a%d.%d" % _position(row))
     return json({"items": items, "next_cursor": following})
 
 
-def _place(row: dict[str, Any]) -> tuple[int, int]:
-    """Where an agent stands in the list: when it was heard, and of several then its number."""
+def _position(row: dict[str, Any]) -> tuple[int, int]:
+    """An agent's position in the list: when it was last active, then its number."""
     return row["last_seen_ns"], row["agent_no"]
 
 
-def _read_place(cursor: str | None) -> tuple[int, int] | None:
+def _read_position(cursor: str | None) -> tuple[int, int] | None:
     if cursor is None:
         return None
-    found = PLACE.fullmatch(unsealed(cursor))
-    if found is None:
-        raise not_ours()
-    return int(found[1]), int(found[2])
+    match = CURSOR.fullmatch(decode_cursor(cursor))
+    if match is None:
+        raise invalid_cursor()
+    return int(match[1]), int(match[2])
 
 
 @get("/agents/{agent_id:str}", summary="One agent, by name or entity id", operation_id="get_agent")
-async def get_agent(request: Call, house: Here, agent_id: FromPath[str]) -> Response[bytes]:
-    principal = await need(request, house, "read")
+async def get_agent(request: Call, app: Here, agent_id: FromPath[str]) -> Response[bytes]:
+    principal = await require_permission(request, app, "read")
     entity_id = agent_entity_id(principal.tenant_id, agent_id)
-    rows = await house.store.rows(principal.tenant_id, "agents", entity_id=entity_id)
+    rows = await app.store.rows(principal.tenant_id, "agents", entity_id=entity_id)
     if not rows:
         raise Refusal(404, "not_found", "no agent of this tenant has that name or id")
-    return json(await _told(rows[0], house))
+    return json(await _agent_item(rows[0], app))
 
 
-@get("/capabilities", summary="Yellow Pages: who can do what", operation_id="list_capabilities")
-async def list_capabilities(request: Call, house: Here) -> Response[bytes]:
-    principal = await need(request, house, "read")
+@get("/capabilities", summary="Yellow Pages: agents by capability", operation_id="list_capabilities")
+async def list_capabilities(request: Call, app: Here) -> Response[bytes]:
+    principal = await require_permission(request, app, "read")
     tenant_id = principal.tenant_id
     pages = yellow_pages(
-        await agents_of(house, tenant_id),
-        await house.store.rows(tenant_id, "breakers"),
-        await house.store.rows(tenant_id, "routes"),
+        await agents_of(app, tenant_id),
+        await app.store.rows(tenant_id, "breakers"),
+        await app.store.rows(tenant_id, "routes"),
     )
     return json({"items": pages, "next_cursor": None})
 
 
-async def teller(request: Call, house: House, agent_id: str) -> Principal:
-    """Who speaks for this agent: an operator, an admin, or an agent's key, if bound then its own."""
-    principal = await principal_of(request, house)
+async def require_agent_access(request: Call, app: AppState, agent_id: str) -> Principal:
+    """Who may act for this agent: an operator, an admin, or an agent's key (if bound, then this agent's)."""
+    principal = await principal_of(request, app)
     tenant_id = principal.tenant_id
     may = allows(principal, "send" if principal.role == "agent" else "operate")
     if principal.agent_id is not None:
         may = may and agent_entity_id(tenant_id, principal.agent_id) == agent_entity_id(tenant_id, agent_id)
     if not may:
-        await house.act(access.denied(principal, "speak for this agent", house.clock()))
-        raise Refusal(403, "not_allowed", "only the agent itself, an operator or an admin may say this")
+        await app.act(denied(principal, "speak for this agent", app.clock()))
+        raise Refusal(403, "not_allowed", "only the agent itself, an operator or an admin may do this")
     return principal
 
 
-async def routing_book(house: House, tenant_id: str) -> Rulebook:
-    """What of the rulebook says who gets work."""
-    settings = await house.store.rows(tenant_id, "knobs", name=grants.NAME)
-    return grants.book_of(settings, await house.store.rows(tenant_id, "grants", removed_ns=None))
-
-
-async def agents_of(house: House, tenant_id: str) -> list[dict[str, Any]]:
-    told = await _teller_of(house, tenant_id)
-    return [told(row) for row in await _newest_first(house, tenant_id)]
+async def agents_of(app: AppState, tenant_id: str) -> list[dict[str, Any]]:
+    to_item = await _item_builder(app, tenant_id)
+    return [to_item(row) for row in await _newest_first(app, tenant_id)]
 
 
 async def _newest_first(
-    house: House, tenant_id: str, after: tuple[int, int] | None = None
+    app: AppState, tenant_id: str, after: tuple[int, int] | None = None
 ) -> list[dict[str, Any]]:
-    rows = await house.store.rows(tenant_id, "agents")
-    return sorted((row for row in rows if after is None or _place(row) < after), key=_place, reverse=True)
+    rows = await app.store.rows(tenant_id, "agents")
+    return sorted(
+        (row for row in rows if after is None or _position(row) < after), key=_position, reverse=True
+    )
 
 
-async def _teller_of(house: House, tenant_id: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """What makes an item of an agent's row."""
-    pulses = {row["agent_no"]: row for row in await house.store.rows(tenant_id, "pulses")}
-    found, book = await around(house, tenant_id), await routing_book(house, tenant_id)
-    return lambda row: _agent(row, pulses.get(row["agent_no"]), house, found, book)
+async def _item_builder(app: AppState, tenant_id: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A function from an agent's row to its item."""
+    pulses = {row["agent_no"]: row for row in await app.store.rows(tenant_id, "pulses")}
+    context, book = await read_conditions(app, tenant_id), await read_routing_config(app, tenant_id)
+    return lambda row: _agent(row, pulses.get(row["agent_no"]), app, context, book)
 
 
-async def _told(row: dict[str, Any], house: House) -> dict[str, Any]:
+async def _agent_item(row: dict[str, Any], app: AppState) -> dict[str, Any]:
     tenant_id = row["tenant_id"]
-    found, book = await around(house, tenant_id), await routing_book(house, tenant_id)
-    return _agent(row, await _pulse(row, house), house, found, book)
+    context, book = await read_conditions(app, tenant_id), await read_routing_config(app, tenant_id)
+    return _agent(row, await _pulse(row, app), app, context, book)
 
 
-async def _pulse(row: dict[str, Any], house: House) -> dict[str, Any] | None:
-    found = await house.store.rows(row["tenant_id"], "pulses", agent_no=row["agent_no"])
-    return found[0] if found else None
+async def _pulse(row: dict[str, Any], app: AppState) -> dict[str, Any] | None:
+    rows = await app.store.rows(row["tenant_id"], "pulses", agent_no=row["agent_no"])
+    return rows[0] if rows else None
 
 
-def _accepted(verdict: Verdict) -> None:
+def _accepted(verdict: SubmissionResult) -> None:
     if verdict.code >= 400:
         raise Refusal(verdict.code, verdict.answer.reason, verdict.answer.detail or "not accepted")
 
 
 def _agent(
-    row: dict[str, Any], pulse: dict[str, Any] | None, house: House, found: Around, book: Rulebook
+    row: dict[str, Any],
+    pulse: dict[str, Any] | None,
+    app: AppState,
+    context: FleetConditions,
+    book: TenantConfig,
 ) -> dict[str, Any]:
-    now_ns = house.clock()
+    now_ns = app.clock()
     beat: dict[str, Any] = pulse or dict.fromkeys(("heartbeat_ns", "status", "task", "usage"))
-    facts = facts_of(row, pulse, found, now_ns)
-    state, _, reason = judge(facts, now_ns, house.settings.violation_window_s)
-    agent = Agent(**{name: row[name] for name in NAMED})
+    facts = facts_of(row, pulse, context, now_ns)
+    state, _, reason = judge(facts, now_ns, app.settings.violation_window_s)
+    agent = AgentRow(**{name: row[name] for name in ADDRESS_COLUMNS})
     gets = addresses_of(agent, book)
     return {
         "agent_id": row["agent_id"],
@@ -328,8 +341,8 @@ def _agent(
         "provider": row["provider"],
         "hub_address": row["hub_address"],
         "capabilities": types_of(agent, book),
-        "granted": sorted(map(grants.word_of, book.grants.get(agent.entity_id, ()))),
-        "requested": [grants.word_of(one) for one in claimed(agent) if one not in gets],
+        "granted": sorted(map(grants.grant_name, book.grants.get(agent.entity_id, ()))),
+        "requested": [grants.grant_name(one) for one in claimed_addresses(agent) if one not in gets],
         "owner": row["owner_id"],
         "team_id": row["team_id"],
         "workspace_id": row["workspace_id"],
@@ -361,15 +374,15 @@ class Dismissal(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 @post(
     "/agents/{agent_id:str}/evict",
     status_code=200,
-    summary="Take an agent out of the map; its undelivered work goes to another of its kind",
+    summary="Evict an agent; its undelivered work is rerouted to another of its type",
     operation_id="evict_agent",
 )
 async def evict_agent(
-    request: Call, house: Here, agent_id: FromPath[str], data: JSONBody[Dismissal]
+    request: Call, app: Here, agent_id: FromPath[str], data: JSONBody[Dismissal]
 ) -> Response[bytes]:
-    who = await need(request, house, "operate")
+    who = await require_permission(request, app, "operate")
     entity_id = agent_entity_id(who.tenant_id, agent_id)
-    verdict = await house.command(reaping.dismiss(who, entity_id, data.note, house.clock()))
+    verdict = await app.command(reaping.evict_by_operator(who, entity_id, data.note, app.clock()))
     return json(verdict.answer, verdict.code)
 
 

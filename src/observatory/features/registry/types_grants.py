@@ -1,14 +1,14 @@
-"""What the routes of grants answer."""
+"""Response types of the routing settings and grants."""
 
 from __future__ import annotations
 
 import msgspec
 
-from observatory.protocol.rulebook import RoutingSettings
+from observatory.protocol.tenant_config import RoutingSettings
 
 
 class RoutingSettingsAnswer(RoutingSettings, frozen=True, kw_only=True):
-    """The setting in force; who set it is null while it is the default."""
+    """The setting in force; `updated_by` is null while it is the default."""
 
     updated_at: str | None = None
     updated_by: str | None = None
@@ -23,7 +23,7 @@ class GrantItem(msgspec.Struct, kw_only=True):
 
 
 class GrantsAnswer(msgspec.Struct, kw_only=True):
-    """All that the agent was given, after this."""
+    """All grants of the agent after the change."""
 
     agent_id: str
     entity_id: str

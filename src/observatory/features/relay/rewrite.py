@@ -1,9 +1,9 @@
-"""New content for a held message, made of what a person wrote and of what may not change.
+"""New content for a held message: what a person wrote, with the original's ids.
 
 Ruling 24: agent, session, step and id stay the original's whatever the new content says, and the gateway
-says that it stepped in (`interrupt_signal`). What the agent reported of its own entropy stays too (S1126): a
-message is shown with the computed score in its place (ruling 15), and no person reports for an agent. Only
-sections that are there are touched: what is missing is for the interceptor to find.
+marks its intervention (`interrupt_signal`). The entropy score the agent reported stays too (S1126): a message
+is shown with the computed score in its place (ruling 15), and no person reports for an agent. Only sections
+that are present are changed: the interceptor reports missing ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 OF_META = ("trace_id", "step_id", "session_id", "cluster_id")
 OF_IDENTITY = ("agent_id", "agent_type", "capability_version")
 OF_COGNITION = ("entropy_score",)
-SHOWN_SCORE = "reported_entropy_score"  # where the agent's own score stands in what is shown
+REPORTED_SCORE = "reported_entropy_score"  # the member that has the agent's own score in a displayed message
 OF_ENVELOPE = ("envelope_version", "message_id", "trace_id", "span_id", "parent_span_id", "sender")
 OF_METADATA = ("session_id", "conversation_id")
 
@@ -36,9 +36,9 @@ def with_ids_of(original: bytes, content: dict[str, Any], step_id: str, session_
             after[section] = dict(after[section])
             _take(after[section], before.get(section) or {}, names)
     if isinstance(after.get("cognition"), dict):
-        after["cognition"].pop(SHOWN_SCORE, None)
+        after["cognition"].pop(REPORTED_SCORE, None)
     if isinstance(after.get("meta"), dict):
-        # Named outright, so that nothing is inferred a second time.
+        # Explicit, so that nothing is inferred a second time.
         after["meta"] |= {"step_id": step_id, "session_id": session_id}
         for name in ("parent_step_id", "parent_step_ids"):
             if name in before["meta"]:

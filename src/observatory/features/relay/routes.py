@@ -1,7 +1,7 @@
-"""The operator's hand: pause, unpause, rewrite, inject, cancel; the answers at a gate; undo; what is held.
+"""HTTP routes of interventions: pause, unpause, rewrite, inject, cancel, answers at a gate, undo.
 
-Each command is one act through the corridor; the answer is the new state. A rewrite is checked at this
-door as any message is: what breaks the schema is answered 422 and the original stays held (ruling 24).
+Each command passes the pipeline once; the response is the new state. A rewrite is validated here as any
+message is: what breaks the schema is answered 422 and the original stays held (ruling 24).
 """
 
 from __future__ import annotations
@@ -17,27 +17,26 @@ from observatory.features.relay import commands as interventions
 from observatory.features.relay import commands_gates as gates
 from observatory.features.relay import commands_undo as reversal
 from observatory.features.relay import release
-from observatory.features.relay.commands import Commanded
 from observatory.features.relay.rewrite import with_ids_of
+from observatory.features.relay.types import Commanded, Note
 from observatory.http.answers import Refusal, json
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
-from observatory.pipeline.interceptor import Limits, NotJson, TooLarge, Violation, intercept
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
+from observatory.pipeline.interceptor import MessageLimits, NotJson, SchemaViolation, TooLarge, intercept
 from observatory.pipeline.ports import StoredMessage
-from observatory.pipeline.state import Act, Principal, Verdict
-from observatory.protocol.answers import Fault, Refused, Rejected
+from observatory.pipeline.state import Command, Principal, SubmissionResult
 from observatory.protocol.clock import from_ns
 from observatory.protocol.commands import Prompt
 from observatory.protocol.identity import agent_entity_id, canonical_uuid
 from observatory.protocol.message import Message
+from observatory.protocol.responses import Fault, Refused, Rejected
 from observatory.protocol.rules import Name
 
-Note = Annotated[str, msgspec.Meta(max_length=4_000)]
 Digest = Annotated[
     str,
     msgspec.Meta(
         pattern=r"^(sha256:)?[0-9a-f]{64}$(?!\n)",
-        extra={"expects": "a SHA-256 in 64 hex digits, with or without sha256: before it"},
+        extra={"expects": "a SHA-256 in 64 hex digits, with or without the prefix sha256:"},
     ),
 ]
 
@@ -47,7 +46,7 @@ class OnAgent(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     agent_id: Name
     note: Note | None = None
-    # Also when the agent has said nothing in the session yet.
+    # Apply even if the agent has sent nothing in the session yet.
     force: bool = False
 
 
@@ -64,7 +63,7 @@ class Rewriting(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class AtGate(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`digest` is that of the message as you saw it; with it, a change since is noticed."""
+    """`digest` is that of the message you read: with it, a change since then is refused."""
 
     agent_id: Name
     # Needed when more than one gate of this agent is open in the session.
@@ -77,47 +76,47 @@ class Editing(AtGate, kw_only=True, forbid_unknown_fields=True):
     new_content: dict[str, Any]
 
 
-@post("/sessions/{session_id:str}/pause", status_code=202, operation_id="pause", summary="Hold an agent")
+@post("/sessions/{session_id:str}/pause", status_code=202, operation_id="pause", summary="Pause an agent")
 async def pause(
-    request: Call, house: Here, session_id: FromPath[str], data: JSONBody[OnAgent]
+    request: Call, app: Here, session_id: FromPath[str], data: JSONBody[OnAgent]
 ) -> Response[bytes]:
-    who = await need(request, house, "operate")
+    who = await require_permission(request, app, "operate")
     return await _do(
-        house,
-        interventions.pause(who, canonical(session_id), data.agent_id, data.note, house.clock(), data.force),
+        app,
+        interventions.pause(who, canonical(session_id), data.agent_id, data.note, app.clock(), data.force),
     )
 
 
-@post("/sessions/{session_id:str}/unpause", status_code=200, operation_id="unpause", summary="Let it go on")
+@post(
+    "/sessions/{session_id:str}/unpause", status_code=200, operation_id="unpause", summary="Resume an agent"
+)
 async def unpause(
-    request: Call, house: Here, session_id: FromPath[str], data: JSONBody[OnAgent]
+    request: Call, app: Here, session_id: FromPath[str], data: JSONBody[OnAgent]
 ) -> Response[bytes]:
-    who = await need(request, house, "operate")
-    act = interventions.unpause(who, canonical(session_id), data.agent_id, data.note, house.clock())
-    return await _do(house, act, who, canonical(session_id))
+    who = await require_permission(request, app, "operate")
+    act = interventions.unpause(who, canonical(session_id), data.agent_id, data.note, app.clock())
+    return await _do(app, act, who, canonical(session_id))
 
 
 @post("/sessions/{session_id:str}/inject", status_code=202, operation_id="inject", summary="Prompt an agent")
 async def inject(
-    request: Call, house: Here, session_id: FromPath[str], data: JSONBody[Injection]
+    request: Call, app: Here, session_id: FromPath[str], data: JSONBody[Injection]
 ) -> Response[bytes]:
-    who = await need(request, house, "operate")
+    who = await require_permission(request, app, "operate")
     return await _do(
-        house,
-        interventions.inject(
-            who, canonical(session_id), data.agent_id, data.prompt, house.clock(), data.force
-        ),
+        app,
+        interventions.inject(who, canonical(session_id), data.agent_id, data.prompt, app.clock(), data.force),
     )
 
 
-@post("/sessions/{session_id:str}/cancel", status_code=202, operation_id="cancel", summary="Stop an agent")
+@post("/sessions/{session_id:str}/cancel", status_code=202, operation_id="cancel", summary="Cancel its work")
 async def cancel(
-    request: Call, house: Here, session_id: FromPath[str], data: JSONBody[OnAgent]
+    request: Call, app: Here, session_id: FromPath[str], data: JSONBody[OnAgent]
 ) -> Response[bytes]:
-    who = await need(request, house, "operate")
+    who = await require_permission(request, app, "operate")
     return await _do(
-        house,
-        interventions.cancel(who, canonical(session_id), data.agent_id, data.note, house.clock(), data.force),
+        app,
+        interventions.cancel(who, canonical(session_id), data.agent_id, data.note, app.clock(), data.force),
     )
 
 
@@ -125,151 +124,154 @@ async def cancel(
     "/sessions/{session_id:str}/rewrite",
     status_code=200,
     operation_id="rewrite",
-    summary="Put new content in the place of a held message",
+    summary="Replace the content of a held message",
 )
 async def rewrite(
-    request: Call, house: Here, session_id: FromPath[str], data: JSONBody[Rewriting]
+    request: Call, app: Here, session_id: FromPath[str], data: JSONBody[Rewriting]
 ) -> Response[bytes]:
-    who = await need(request, house, "operate")
+    who = await require_permission(request, app, "operate")
     session = canonical(session_id)
-    original = await _archived(house, who, session, data.original_message_id)
-    message = _new_content(house, original, data.new_content)
-    act = interventions.rewrite(who, session, data.agent_id, original.sequence_number, message, house.clock())
-    return await _do(house, act, message_id=original.message_id)
+    original = await _archived(app, who, session, data.original_message_id)
+    message = _new_content(app, original, data.new_content)
+    act = interventions.rewrite(who, session, data.agent_id, original.sequence_number, message, app.clock())
+    return await _do(app, act, message_id=original.message_id)
 
 
-@post("/sessions/{session_id:str}/approve", status_code=200, operation_id="approve", summary="Let it pass")
+@post("/sessions/{session_id:str}/approve", status_code=200, operation_id="approve", summary="Approve it")
 async def approve(
-    request: Call, house: Here, session_id: FromPath[str], data: JSONBody[AtGate]
+    request: Call, app: Here, session_id: FromPath[str], data: JSONBody[AtGate]
 ) -> Response[bytes]:
-    return await _answer(request, house, session_id, data, gates.approve)
+    return await _answer(request, app, session_id, data, gates.approve)
 
 
-@post("/sessions/{session_id:str}/edit", status_code=200, operation_id="edit", summary="Change it, then pass")
+@post("/sessions/{session_id:str}/edit", status_code=200, operation_id="edit", summary="Edit and approve it")
 async def edit(
-    request: Call, house: Here, session_id: FromPath[str], data: JSONBody[Editing]
+    request: Call, app: Here, session_id: FromPath[str], data: JSONBody[Editing]
 ) -> Response[bytes]:
-    return await _answer(request, house, session_id, data, gates.edit)
+    return await _answer(request, app, session_id, data, gates.edit)
 
 
-@post("/sessions/{session_id:str}/reject", status_code=200, operation_id="reject", summary="Never forward it")
+@post("/sessions/{session_id:str}/reject", status_code=200, operation_id="reject", summary="Reject it")
 async def reject(
-    request: Call, house: Here, session_id: FromPath[str], data: JSONBody[AtGate]
+    request: Call, app: Here, session_id: FromPath[str], data: JSONBody[AtGate]
 ) -> Response[bytes]:
-    return await _answer(request, house, session_id, data, gates.refuse)
+    return await _answer(request, app, session_id, data, gates.reject_message)
 
 
 @post(
     "/interventions/{intervention_id:str}/undo",
     status_code=200,
     operation_id="undo",
-    summary="Take a command back",
+    summary="Undo a command",
 )
-async def undo(request: Call, house: Here, intervention_id: FromPath[str]) -> Response[bytes]:
-    who = await need(request, house, "operate")
-    rows = await house.store.rows(who.tenant_id, "interventions", intervention_id=intervention_id)
+async def undo(request: Call, app: Here, intervention_id: FromPath[str]) -> Response[bytes]:
+    who = await require_permission(request, app, "operate")
+    rows = await app.store.rows(who.tenant_id, "interventions", intervention_id=intervention_id)
     if not rows:
         raise Refusal(404, "not_found", "no command of this tenant has that id")
-    (session,) = await house.store.rows(who.tenant_id, "sessions", session_no=rows[0]["session_no"])
-    (agent,) = await house.store.rows(who.tenant_id, "agents", agent_no=rows[0]["agent_no"])
-    act = reversal.undo(who, rows[0], session["session_id"], agent, house.clock())
-    if isinstance(act, Verdict):
+    (session,) = await app.store.rows(who.tenant_id, "sessions", session_no=rows[0]["session_no"])
+    (agent,) = await app.store.rows(who.tenant_id, "agents", agent_no=rows[0]["agent_no"])
+    act = reversal.undo(who, rows[0], session["session_id"], agent, app.clock())
+    if isinstance(act, SubmissionResult):
         return json(act.answer, act.code)
-    return await _do(house, act, who, session["session_id"])
+    return await _do(app, act, who, session["session_id"])
 
 
 async def _answer(
-    request: Call, house: House, session_id: str, data: AtGate, answer: Callable[..., Act]
+    request: Call, app: AppState, session_id: str, data: AtGate, answer: Callable[..., Command]
 ) -> Response[bytes]:
-    """An answer at a gate is a person's: a key that stands for nobody cannot give it."""
-    who = await need(request, house, "approve")
+    """Only a person answers a gate: a key without a user cannot."""
+    who = await require_permission(request, app, "approve")
     if who.user_id is None:
         raise Refusal(403, "not_a_person", "only a key of a user can answer a gate; this one has no user")
     session = canonical(session_id)
-    held = await _at_gate(house, who, session, data)
-    content = [_new_content(house, held, data.new_content)] if isinstance(data, Editing) else []
-    at = (session, data.agent_id, held.sequence_number, data.digest)
-    act = answer(who, *at, *content, data.note, house.clock())
-    return await _do(house, act, who, session, held.message_id)
+    held = await _at_gate(app, who, session, data)
+    content = [_new_content(app, held, data.new_content)] if isinstance(data, Editing) else []
+    position = (session, data.agent_id, held.sequence_number, data.digest)
+    act = answer(who, *position, *content, data.note, app.clock())
+    return await _do(app, act, who, session, held.message_id)
 
 
 async def _do(
-    house: House,
-    act: Act,
+    app: AppState,
+    act: Command,
     who: Principal | None = None,
     session_id: str = "",
     message_id: str | None = None,
 ) -> Response[bytes]:
-    verdict = await house.command(act)
+    verdict = await app.command(act)
     answer = verdict.answer
     if isinstance(answer, Refused) and answer.reason == "not_held" and message_id is not None:
-        raise await _why_not_held(house, act.principal, message_id)
+        raise await _why_not_held(app, act.principal, message_id)
     if isinstance(answer, Commanded) and who is not None:
-        await drained(house, who, session_id, answer)
+        await drain_all(app, who, session_id, answer)
     return json(answer, verdict.code)
 
 
-async def drained(house: House, who: Principal, session_id: str, answer: Commanded) -> None:
-    """A long line goes in several transactions; whoever asked waits for the last."""
+async def drain_all(app: AppState, who: Principal, session_id: str, answer: Commanded) -> None:
+    """Release a long queue in several transactions; the caller waits for the last."""
     while answer.remaining:
-        more = (await house.command(release.drain(who, session_id, house.clock()))).answer
-        if not isinstance(more, release.Drained) or not more.released:
+        more = (await app.command(release.drain(who, session_id, app.clock()))).answer
+        if not isinstance(more, release.ReleaseResult) or not more.released:
             break
         answer.released, answer.remaining = (answer.released or 0) + more.released, more.remaining
 
 
-async def _why_not_held(house: House, who: Principal, message_id: str) -> Refusal:
-    rows = await house.store.rows(who.tenant_id, "holds", message_id=message_id)
+async def _why_not_held(app: AppState, who: Principal, message_id: str) -> Refusal:
+    rows = await app.store.rows(who.tenant_id, "holds", message_id=message_id)
     if not rows:
-        return Refusal(409, "not_held", "this message is not held: it was forwarded when it came")
+        return Refusal(409, "not_held", "this message is not held: it was forwarded on arrival")
     if rows[0]["state"] == "held":
-        return Refusal(409, "not_held", "no message of this agent is held under that id in this session")
+        return Refusal(409, "not_held", "no held message of this agent has that id in this session")
     when = from_ns(rows[0]["ended_ns"])
-    detail = f"this message was {rows[0]['state']} already, by {rows[0]['ended_by']} at {when}"
+    detail = f"this message was already {rows[0]['state']} by {rows[0]['ended_by']} at {when}"
     return Refusal(409, "already_decided", detail)
 
 
-async def _archived(house: House, who: Principal, session_id: str, id_text: str) -> StoredMessage:
-    """The message meant, in this session; a bare step id is looked for there too."""
+async def _archived(app: AppState, who: Principal, session_id: str, id_text: str) -> StoredMessage:
+    """The message of this session with this id; a bare step id is tried too."""
     for text in (id_text, f"{session_id}/{id_text}"):
-        found = await house.store.message(who.tenant_id, text)
-        if found is not None and found.session_id == session_id:
-            return found
+        stored = await app.store.message(who.tenant_id, text)
+        if stored is not None and stored.session_id == session_id:
+            return stored
     raise Refusal(404, "not_found", "no message or step of this session has that id")
 
 
-async def _at_gate(house: House, who: Principal, session_id: str, data: AtGate) -> StoredMessage:
+async def _at_gate(app: AppState, who: Principal, session_id: str, data: AtGate) -> StoredMessage:
     if data.message_id is not None:
-        return await _archived(house, who, session_id, data.message_id)
-    sessions = await house.store.rows(who.tenant_id, "sessions", session_id=session_id)
+        return await _archived(app, who, session_id, data.message_id)
+    sessions = await app.store.rows(who.tenant_id, "sessions", session_id=session_id)
     entity_id = agent_entity_id(who.tenant_id, data.agent_id)
-    agents = await house.store.rows(who.tenant_id, "agents", entity_id=entity_id)
+    agents = await app.store.rows(who.tenant_id, "agents", entity_id=entity_id)
     if not sessions or not agents:
         raise Refusal(404, "not_found", "no such session, or no such agent, in this tenant")
     where = {"session_no": sessions[0]["session_no"], "agent_no": agents[0]["agent_no"], "state": "held"}
-    found = await house.store.rows(who.tenant_id, "holds", gate=1, **where)
-    if len(found) != 1:
-        detail = f"{len(found)} gates of this agent are open in this session; name one with message_id"
-        raise Refusal(409, "ambiguous" if found else "not_held", detail)
-    return await _archived(house, who, session_id, found[0]["message_id"])
+    holds = await app.store.rows(who.tenant_id, "holds", gate=1, **where)
+    if len(holds) != 1:
+        count = f"{len(holds)} gates" if holds else "no gate"
+        detail = (
+            f"{count} of this agent {'are' if holds else 'is'} open in this session; name one with message_id"
+        )
+        raise Refusal(409, "ambiguous" if holds else "not_held", detail)
+    return await _archived(app, who, session_id, holds[0]["message_id"])
 
 
-def _new_content(house: House, original: StoredMessage, content: dict[str, Any]) -> Message:
+def _new_content(app: AppState, original: StoredMessage, content: dict[str, Any]) -> Message:
     if original.raw is None:
         raise Refusal(410, "shredded", "the bytes of this message were shredded by order")
     raw = with_ids_of(original.raw, content, original.step_id, original.session_id)
-    found = intercept(raw, Limits(house.settings.message_bytes, needs_intent=True))
-    if isinstance(found, Violation):
-        raise Unfit(found.faults)
-    if isinstance(found, NotJson | TooLarge):
-        raise Unfit((Fault("", "the new content is too large, or not JSON"),))
-    if found.message_type != original.message_type:
-        raise Unfit((Fault("message_type", "must stay the original's"),))
-    return found
+    message = intercept(raw, MessageLimits(app.settings.message_bytes, needs_intent=True))
+    if isinstance(message, SchemaViolation):
+        raise InvalidRewrite(message.faults)
+    if isinstance(message, NotJson | TooLarge):
+        raise InvalidRewrite((Fault("", "the new content is too large, or not JSON"),))
+    if message.message_type != original.message_type:
+        raise InvalidRewrite((Fault("message_type", "must stay the original's"),))
+    return message
 
 
-class Unfit(Refusal):
-    """New content that is no message; the original stays held."""
+class InvalidRewrite(Refusal):
+    """New content that breaks the schema; the original stays held."""
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
         super().__init__(422, "schema_violation", "the new content breaks the schema; nothing was changed")

@@ -1,7 +1,7 @@
-"""What people did in God Mode, newest first: the trail beside the levers.
+"""HTTP route of the audit trail of God Mode: what people did, newest first.
 
-Found by who did it: people's acts are few however much their agents say, and the record is indexed by sender.
-The events are the record's own, byte for byte; stages that the house itself writes are in the whole log.
+Read by sender: people's commands are few however much their agents send, and the record is indexed by sender.
+The events are the record's own, byte for byte; events that the gateway itself writes are in the full log.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Annotated, Literal
 from litestar import Response, Router, get
 from litestar.params import QueryParameter
 
-from observatory.features.archive.routes import events_page
+from observatory.features.archive.queries import events_page
 from observatory.http.answers import Cursor, Limit, read_cursor
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
 from observatory.pipeline.ports import EventFilter, StoredEvent
 
 About = Literal["kill_switch", "instructions", "access", "budgets"]
@@ -35,40 +35,40 @@ ACTS: dict[About, tuple[str, ...]] = {
     "budgets": ("budget_set",),
 }
 AT_ONCE = 500
-MOST_PEOPLE = 10_000  # users, then the newest keys: as many as one question may name
-MOST_LOOKED_AT = 10_000
+MAX_PEOPLE = 10_000  # users, then the newest keys: as many as one query may name
+MAX_SCANNED = 10_000
 
 
 @get("/audit/acts", summary="What people did in God Mode, newest first", operation_id="audit_acts")
 async def audit_acts(
     request: Call,
-    house: Here,
-    about: Annotated[About | None, QueryParameter(description="One lever only; all without it.")] = None,
+    app: Here,
+    about: Annotated[About | None, QueryParameter(description="Only this control; all without it.")] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Response[bytes]:
-    """Of people and of keys that belong to nobody; a page may be short and still have a next one."""
-    principal = await need(request, house, "read")
+    """Events of people and of keys without a user; a page may be short and still have a next one."""
+    principal = await require_permission(request, app, "read")
     kinds = [name for one in ((about,) if about else ACTS) for name in ACTS[one]]
-    is_meant = re.compile(f'"event_type":"(?:{"|".join(kinds)})"'.encode()).search
-    senders, before = await _people(house, principal.tenant_id), read_cursor(cursor)
+    matches = re.compile(f'"event_type":"(?:{"|".join(kinds)})"'.encode()).search
+    senders, before = await _people(app, principal.tenant_id), read_cursor(cursor)
     found: list[StoredEvent] = []
-    looked_at, is_over = 0, not senders
-    while not is_over and len(found) <= limit and looked_at < MOST_LOOKED_AT:
+    scanned, is_over = 0, not senders
+    while not is_over and len(found) <= limit and scanned < MAX_SCANNED:
         where = EventFilter(before=before, senders=senders)
-        some = await house.store.events(principal.tenant_id, where, AT_ONCE, newest_first=True)
-        found += [event for event in some if is_meant(event.record)]
-        looked_at, is_over = looked_at + len(some), len(some) < AT_ONCE
-        before = some[-1].sequence_number if some else before
+        batch = await app.store.events(principal.tenant_id, where, AT_ONCE, newest_first=True)
+        found += [event for event in batch if matches(event.record)]
+        scanned, is_over = scanned + len(batch), len(batch) < AT_ONCE
+        before = batch[-1].sequence_number if batch else before
     return events_page(found, limit, None if is_over else before)
 
 
-async def _people(house: House, tenant_id: str) -> tuple[str, ...]:
-    users = await house.store.rows(tenant_id, "users")
-    keys = await house.store.rows(tenant_id, "api_keys", user_id=None)
-    loose = sorted((key for key in keys if key["role"] != "agent"), key=lambda key: -key["created_ns"])
-    found = [user["user_id"] for user in users] + [key["key_id"] for key in loose]
-    return tuple(sorted(found[:MOST_PEOPLE]))
+async def _people(app: AppState, tenant_id: str) -> tuple[str, ...]:
+    users = await app.store.rows(tenant_id, "users")
+    keys = await app.store.rows(tenant_id, "api_keys", user_id=None)
+    unowned = sorted((key for key in keys if key["role"] != "agent"), key=lambda key: -key["created_ns"])
+    senders = [user["user_id"] for user in users] + [key["key_id"] for key in unowned]
+    return tuple(sorted(senders[:MAX_PEOPLE]))
 
 
 acts = Router(path="/v1", route_handlers=[audit_acts], tags=["God Mode"])

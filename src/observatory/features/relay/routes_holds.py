@@ -1,4 +1,4 @@
-"""What is held, what people did about it, and what they put in a message's place: the relay's windows."""
+"""HTTP routes that read holds, interventions and the content of rewrites."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 
 from observatory.features.relay.routes import canonical
 from observatory.http.answers import Cursor, Limit, Refusal, json, page, read_cursor
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
 from observatory.pipeline.state import Principal
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import agent_entity_id
@@ -19,67 +19,71 @@ from observatory.protocol.identity import agent_entity_id
 
 @get(
     "/interventions/{intervention_id:str}/content",
-    summary="The exact bytes a rewrite or an edit put in the place of a message",
+    summary="The exact bytes that a rewrite or an edit put in place of a message",
     operation_id="get_rewrite",
 )
-async def get_rewrite(request: Call, house: Here, intervention_id: FromPath[str]) -> Response[bytes]:
-    who = await need(request, house, "read")
-    rows = await house.store.rows(who.tenant_id, "interventions", intervention_id=intervention_id)
+async def get_rewrite(request: Call, app: Here, intervention_id: FromPath[str]) -> Response[bytes]:
+    who = await require_permission(request, app, "read")
+    rows = await app.store.rows(who.tenant_id, "interventions", intervention_id=intervention_id)
     number = rows[0]["sequence_number"] if rows else 0
-    found = await house.store.rows(who.tenant_id, "rewrites", sequence_number=number)
-    if not found:
+    rows = await app.store.rows(who.tenant_id, "rewrites", sequence_number=number)
+    if not rows:
         raise Refusal(404, "not_found", "no rewrite or edit of this tenant has that id")
-    if found[0]["raw"] is None:
+    if rows[0]["raw"] is None:
         raise Refusal(410, "shredded", "this content was shredded by order; its proof stands")
-    return Response(bytes(found[0]["raw"]), media_type="application/octet-stream")
+    return Response(bytes(rows[0]["raw"]), media_type="application/octet-stream")
 
 
-@get("/holds", summary="What is held, oldest first", operation_id="list_holds")
+@get("/holds", summary="Held messages, oldest first", operation_id="list_holds")
 async def list_holds(
     request: Call,
-    house: Here,
+    app: Here,
     session_id: FromQuery[str | None] = None,
     agent_id: FromQuery[str | None] = None,
-    gates_only: Annotated[bool, QueryParameter(description="Only what waits for an answer.")] = False,
+    gates_only: Annotated[
+        bool, QueryParameter(description="Only messages that wait for an approval.")
+    ] = False,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Response[bytes]:
-    who = await need(request, house, "read")
-    found = await house.store.holds_page(who.tenant_id, read_cursor(cursor), limit + 1, gates_only)
-    sessions = await _by_number(house, who, "sessions", "session_no", found)
-    agents = await _by_number(house, who, "agents", "agent_no", found)
-    wanted = None if session_id is None else canonical(session_id)
+    who = await require_permission(request, app, "read")
+    rows = await app.store.holds_page(who.tenant_id, read_cursor(cursor), limit + 1, gates_only)
+    sessions = await _by_number(app, who, "sessions", "session_no", rows)
+    agents = await _by_number(app, who, "agents", "agent_no", rows)
+    session = None if session_id is None else canonical(session_id)
     entity = None if agent_id is None else agent_entity_id(who.tenant_id, agent_id)
-    items = [_hold(row, sessions, agents) for row in found]
-    shown = [
-        item for item in items if wanted in (None, item["session_id"]) and entity in (None, item["entity_id"])
+    items = [_hold(row, sessions, agents) for row in rows]
+    matching = [
+        item
+        for item in items
+        if session in (None, item["session_id"]) and entity in (None, item["entity_id"])
     ]
-    last = found[limit - 1]["sequence_number"] if len(found) > limit else None
-    return json(page(shown, limit, last) if wanted is None and entity is None else _whole(shown, last))
+    last = rows[limit - 1]["sequence_number"] if len(rows) > limit else None
+    return json(page(matching, limit, last) if session is None and entity is None else _whole(matching, last))
 
 
 @get(
     "/sessions/{session_id:str}/interventions",
-    summary="What people did in a session, oldest first",
+    summary="Interventions in a session, oldest first",
     operation_id="list_interventions",
 )
-async def list_interventions(request: Call, house: Here, session_id: FromPath[str]) -> Response[bytes]:
-    who = await need(request, house, "read")
-    sessions = await house.store.rows(who.tenant_id, "sessions", session_id=canonical(session_id))
+async def list_interventions(request: Call, app: Here, session_id: FromPath[str]) -> Response[bytes]:
+    who = await require_permission(request, app, "read")
+    sessions = await app.store.rows(who.tenant_id, "sessions", session_id=canonical(session_id))
     if not sessions:
         raise Refusal(404, "not_found", "no session of this tenant has that id")
-    rows = await house.store.rows(who.tenant_id, "interventions", session_no=sessions[0]["session_no"])
-    agents = await _by_number(house, who, "agents", "agent_no", rows)
+    rows = await app.store.rows(who.tenant_id, "interventions", session_no=sessions[0]["session_no"])
+    agents = await _by_number(app, who, "agents", "agent_no", rows)
     return json({"items": [_intervention(row, session_id, agents) for row in rows], "next_cursor": None})
 
 
 async def _by_number(
-    house: House, who: Principal, table: str, column: str, rows: list[dict[str, Any]]
+    app: AppState, who: Principal, table: str, column: str, rows: list[dict[str, Any]]
 ) -> dict[int, dict[str, Any]]:
-    """What rows of another table name by number, in one query."""
+    """Rows of another table that these rows name by number, in one query."""
     numbers = sorted({row[column] for row in rows})
-    found = await house.store.rows(who.tenant_id, table, **{column: numbers}) if numbers else []
-    return {row[column]: row for row in found}
+    rows = await app.store.rows(who.tenant_id, table, **{column: numbers}) if numbers else []
+    return {row[column]: row for row in rows}
 
 
 def _whole(items: list[Any], last: int | None) -> dict[str, Any]:

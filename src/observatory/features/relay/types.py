@@ -1,8 +1,10 @@
-"""What the relay's reading doors answer."""
+"""Response types of the relay's read routes."""
 
 from __future__ import annotations
 
-from typing import Literal
+import json as plain_json
+from hashlib import sha256
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
@@ -33,9 +35,9 @@ class HoldItem(msgspec.Struct, kw_only=True):
 
 
 class InterventionItem(msgspec.Struct, kw_only=True):
-    """What a person did, and what became of it.
+    """A person's intervention and its state.
 
-    `proven`: whether a key or a certificate that is the agent's own acknowledged it; null until then.
+    `proven`: whether the agent's own key or certificate acknowledged it; null until acknowledged.
     """
 
     intervention_id: str
@@ -54,3 +56,60 @@ class InterventionItem(msgspec.Struct, kw_only=True):
     proven: bool | None
     confirmed_at: str | None
     reversed_at: str | None
+
+
+class Commanded(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The response to a command: its status and the state after it."""
+
+    status: str
+    session_id: str
+    agent_id: str
+    intervention_id: str | None = None
+    sequence_number: int | None = None
+    message_id: str | None = None
+    state: str | None = None
+    confirmation: str | None = None
+    before_hash: str | None = None
+    after_hash: str | None = None
+    delivery_id: str | None = None
+    released: int | None = None
+    remaining: int | None = None
+    rejected: int | None = None
+    approvals: list[str] | None = None
+    needed: int | None = None
+
+
+Note = Annotated[str, msgspec.Meta(max_length=4_000)]
+
+
+class FactTarget(NamedTuple):
+    """An agent in a session, whether it must be notified, and how many times it was before.
+
+    This was looked up before the lock: a concurrent notification of the same kind already uses the id that
+    `notification_id` returns.
+    """
+
+    session_id: str
+    agent_id: str
+    notify: bool = True
+    times: int = 0
+
+
+def hashed(text: str) -> str:
+    return "sha256:" + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+LONGEST_QUOTED = 300
+
+
+def quoted(text: str) -> str:
+    """An agent's text inside an operator's prompt, as one line of JSON text, so that it cannot pose as the
+    operator's.
+
+    Characters that could break the line or hide in it are escaped too.
+    """
+    line = plain_json.dumps(text[:LONGEST_QUOTED], ensure_ascii=False)
+    return "".join(char if char.isprintable() else plain_json.dumps(char)[1:-1] for char in line)
+
+
+MAX_RELEASED_AT_ONCE = 1_000

@@ -1,9 +1,9 @@
-"""Jobs: what people put on the schedule, and how they change it. Every change is an act and on record.
+"""Commands on jobs: create, change, pause, resume, remove. Every change is on record.
 
-Law: a job says when (a cron line in a zone, or one moment), to whom, and what. Its next firing is worked out
-when it is made, changed or resumed, from then on: nothing before is made up for. Whether it fires is decided
-by `firing.py`, under the same lock; so a job that is paused or removed here fires no more from this commit
-on. What was fired stays in its runs.
+Law: a job has a time (a cron line in a zone, or one moment), a target and a message. Its next firing is
+computed when it is created, changed or resumed, from then on: nothing earlier is made up for. Whether it
+fires is decided by `commands_firing.py`, under the same lock; so a job that is paused or removed here does
+not fire after this commit. Past firings stay in its runs.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ import msgspec
 
 from observatory.features.schedule import cron as schedule
 from observatory.features.schedule.cron import Misfire, Overlap
-from observatory.pipeline.concurrency import stale
-from observatory.pipeline.event_writer import notice
-from observatory.pipeline.rows import Write
-from observatory.pipeline.state import Act, Desk, Principal, Verdict, Wants
+from observatory.pipeline.concurrency import conflict_if_stale
+from observatory.pipeline.event_writer import gateway_event
+from observatory.pipeline.rows import RowWrite
+from observatory.pipeline.state import Command, Principal, ReadSet, SubmissionResult, UnitOfWork
 from observatory.pipeline.system_message import TargetKind
-from observatory.protocol.answers import Refused
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import mint
+from observatory.protocol.responses import Refused
 
 Row = dict[str, Any]
 State = Literal["active", "paused", "done"]
-# What the record says of a job; the payload is in the job's row, and in the messages it becomes.
-TOLD = (
+# A job's columns in its events; the payload is in the job's row, and in the messages it becomes.
+EVENT_COLUMNS = (
     "job_id", "name", "kind", "cron", "zone", "target_kind", "target_name", "intent", "session_id", "misfire",
     "overlap", "jitter_s", "grace_s", "max_tries", "state",
 )  # fmt: skip
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person says of a job; checked by the door."""
+    """A job's settings, as validated by the route."""
 
     name: str
     kind: Literal["cron", "once"]
@@ -54,7 +54,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def row_of(who_id: str, tenant_id: str, job_id: str, spec: JobSpec, now_ns: int) -> Row:
-    """A job before its first firing is planned."""
+    """A job's row before its first firing is planned."""
     return {
         "tenant_id": tenant_id,
         "job_id": job_id,
@@ -81,7 +81,7 @@ def row_of(who_id: str, tenant_id: str, job_id: str, spec: JobSpec, now_ns: int)
     }
 
 
-def planned(row: Row, now_ns: int) -> Row:
+def next_firing(row: Row, now_ns: int) -> Row:
     """Its next firing, from now on."""
     first = schedule.first_of(row, now_ns) if row["state"] == "active" else None
     return {
@@ -90,49 +90,49 @@ def planned(row: Row, now_ns: int) -> Row:
     }
 
 
-def create(who: Principal, spec: JobSpec, now_ns: int) -> Act:
-    """A name that is taken is refused by the door, and by the store whoever was faster."""
+def create(who: Principal, spec: JobSpec, now_ns: int) -> Command:
+    """A name that is taken is refused by the route, and in a race by the store."""
 
-    def decide(desk: Desk) -> Verdict:
-        row = row_of(who.entity_id, who.tenant_id, mint("job_", now_ns), spec, desk.now_ns)
-        row |= planned(row, desk.now_ns)
-        desk.memory.rows.setdefault("jobs", {})[row["job_id"]] = row
-        summary = f"job {spec.name} made by {who.entity_id}"
-        event = notice(who.tenant_id, "job_created", summary, desk.now_ns, who, told(row))
-        return Verdict(201, row, [event], [Write("jobs", row)])
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        row = row_of(who.entity_id, who.tenant_id, mint("job_", now_ns), spec, uow.now_ns)
+        row |= next_firing(row, uow.now_ns)
+        uow.memory.rows.setdefault("jobs", {})[row["job_id"]] = row
+        summary = f"job {spec.name} created by {who.entity_id}"
+        event = gateway_event(who.tenant_id, "job_created", summary, uow.now_ns, who, job_detail(row))
+        return SubmissionResult(201, row, [event], [RowWrite("jobs", row)])
 
-    return Act(who, now_ns, decide, size=len(spec.payload) + 1_024)
+    return Command(who, now_ns, decide, size=len(spec.payload) + 1_024)
 
 
-def told(row: Row) -> dict[str, Any]:
+def job_detail(row: Row) -> dict[str, Any]:
     at_ns = row["at_ns"]
-    return {name: row[name] for name in TOLD} | {"at": None if at_ns is None else from_ns(at_ns)}
+    return {name: row[name] for name in EVENT_COLUMNS} | {"at": None if at_ns is None else from_ns(at_ns)}
 
 
-def change(who: Principal, job_id: str, spec: JobSpec, now_ns: int, was: str | None = None) -> Act:
-    """The whole of it anew. It fires by its new times from now on, paused or not as it was.
+def change(who: Principal, job_id: str, spec: JobSpec, now_ns: int, was: str | None = None) -> Command:
+    """Replace all settings of a job. It fires by its new times from now on; a paused job stays paused.
 
     `was`: see `stale`.
     """
 
-    def decide(desk: Desk, row: Row) -> Row | Refused:
+    def decide(uow: UnitOfWork, row: Row) -> Row | Refused:
         if row["asked_by"] is not None:
             return Refused(
-                reason="not_changeable", detail="an agent asked for this reminder; it can be removed"
+                reason="not_changeable", detail="an agent requested this reminder; it can only be removed"
             )
-        refused = stale(was, row["updated_ns"])
+        refused = conflict_if_stale(was, row["updated_ns"])
         if refused is not None and isinstance(refused.answer, Refused):
             return refused.answer
         values: Row = msgspec.structs.asdict(spec)
         if row["state"] == "done":
             values["state"] = "active"
-        return values | planned(row | values, desk.now_ns)
+        return values | next_firing(row | values, uow.now_ns)
 
     return _act(who, job_id, "changed", now_ns, decide, size=len(spec.payload) + 1_024)
 
 
-def pause(who: Principal, job_id: str, now_ns: int) -> Act:
-    def decide(desk: Desk, row: Row) -> Row | Refused:
+def pause(who: Principal, job_id: str, now_ns: int) -> Command:
+    def decide(uow: UnitOfWork, row: Row) -> Row | Refused:
         if row["state"] != "active":
             return Refused(reason="not_active", detail=f"this job is {row['state']}")
         return {"state": "paused", "next_for_ns": None, "next_ns": None}
@@ -140,20 +140,20 @@ def pause(who: Principal, job_id: str, now_ns: int) -> Act:
     return _act(who, job_id, "paused", now_ns, decide)
 
 
-def resume(who: Principal, job_id: str, now_ns: int) -> Act:
-    """A one-time job whose moment came meanwhile fires at once."""
+def resume(who: Principal, job_id: str, now_ns: int) -> Command:
+    """A one-time job whose moment passed meanwhile fires at once."""
 
-    def decide(desk: Desk, row: Row) -> Row | Refused:
+    def decide(uow: UnitOfWork, row: Row) -> Row | Refused:
         if row["state"] != "paused":
             return Refused(reason="not_paused", detail=f"this job is {row['state']}")
-        return {"state": "active", **planned(row | {"state": "active"}, desk.now_ns)}
+        return {"state": "active", **next_firing(row | {"state": "active"}, uow.now_ns)}
 
     return _act(who, job_id, "resumed", now_ns, decide)
 
 
-def remove(who: Principal, job_id: str, now_ns: int) -> Act:
-    def decide(desk: Desk, row: Row) -> Row | Refused:
-        return {"removed_ns": desk.now_ns, "state": "done", "next_for_ns": None, "next_ns": None}
+def remove(who: Principal, job_id: str, now_ns: int) -> Command:
+    def decide(uow: UnitOfWork, row: Row) -> Row | Refused:
+        return {"removed_ns": uow.now_ns, "state": "done", "next_for_ns": None, "next_ns": None}
 
     return _act(who, job_id, "removed", now_ns, decide)
 
@@ -163,31 +163,31 @@ def _act(
     job_id: str,
     verb: str,
     now_ns: int,
-    change: Callable[[Desk, Row], Row | Refused],
+    change: Callable[[UnitOfWork, Row], Row | Refused],
     size: int = 1_024,
-) -> Act:
-    def decide(desk: Desk) -> Verdict:
-        row = desk.memory.rows.get("jobs", {}).get(job_id)
+) -> Command:
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        row = uow.memory.rows.get("jobs", {}).get(job_id)
         if row is None or row["removed_ns"] is not None:
             return unknown()
-        values = change(desk, row)
+        values = change(uow, row)
         if isinstance(values, Refused):
-            return Verdict(409, values)
-        values |= {"version": row["version"] + 1, "updated_ns": desk.now_ns, "updated_by": who.entity_id}
+            return SubmissionResult(409, values)
+        values |= {"version": row["version"] + 1, "updated_ns": uow.now_ns, "updated_by": who.entity_id}
         where = {"tenant_id": who.tenant_id, "job_id": job_id, "version": row["version"]}
-        before = told(row)
+        before = job_detail(row)
         row |= values
-        detail = {"change": verb, **told(row)}
+        detail = {"change": verb, **job_detail(row)}
         if verb == "changed":
             detail["before"] = {name: before[name] for name in before if before[name] != detail[name]}
         summary = f"job {row['name']} {verb} by {who.entity_id}"
-        event = notice(who.tenant_id, "job_changed", summary, desk.now_ns, who, detail)
-        return Verdict(200, row, [event], [Write("jobs", values, where)])
+        event = gateway_event(who.tenant_id, "job_changed", summary, uow.now_ns, who, detail)
+        return SubmissionResult(200, row, [event], [RowWrite("jobs", values, where)])
 
-    wants = Wants()
-    wants.row("jobs", job_id)
-    return Act(who, now_ns, decide, wants, size)
+    read_set = ReadSet()
+    read_set.row("jobs", job_id)
+    return Command(who, now_ns, decide, read_set, size)
 
 
-def unknown() -> Verdict:
-    return Verdict(404, Refused(reason="not_found", detail="no job of this tenant has that id"))
+def unknown() -> SubmissionResult:
+    return SubmissionResult(404, Refused(reason="not_found", detail="no job of this tenant has that id"))

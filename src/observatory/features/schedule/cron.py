@@ -1,10 +1,10 @@
-"""When a job fires: pure, in whole nanoseconds since 1970, UTC.
+"""When a job fires: pure functions, in whole nanoseconds since 1970, UTC.
 
-Laws. A time of a cron line is reckoned in the job's zone. When the clocks go forward, what would fall into
-the hour that is missing fires at its end; when they go back, a line with fixed hours fires once, one with
-`*` in minute or hour goes on by real time (as Debian's cron does; cronsim knows). Times only ever grow: the
-next one lies after the one before, whatever the clock shows now. Late by more than the grace is a misfire;
-what becomes of it is the job's own setting. Jitter follows from job and time, and never reaches the next.
+Laws. A cron line is evaluated in the job's zone. When clocks go forward, times in the missing hour fire at
+its end; when they go back, a line with fixed hours fires once, and one with `*` in minute or hour continues
+by real time (as Debian's cron does; cronsim implements it). Times only grow: each lies after the previous
+one, whatever the clock shows now. Late by more than the grace period is a misfire; the job's `misfire` says
+what to do. Jitter is derived from job and time, and never reaches the next time.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import Any, Literal, NamedTuple
 Misfire = Literal["skip", "run_once", "run_all"]
 Overlap = Literal["allow", "skip", "queue"]
 SECOND = 1_000_000_000
-MOST_LATE = 100  # runs that are made up for at once, the newest; older ones are told as missed
-MOST_COUNTED = 1_000  # times a long silence is counted through; beyond it only the newest are looked at
+MAX_LATE = 100  # missed runs that are made up for at once, the newest; older ones are recorded as missed
+MAX_COUNTED = 1_000  # missed times that are counted; beyond it only the newest are read
 LONGEST_CRON = 200
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Beyond, no zone's rules are known to anybody.
+# Later times are not computed: no zone's rules are known that far ahead.
 LAST_NS = int(datetime(9000, 1, 1, tzinfo=UTC).timestamp()) * SECOND
 
 
 class BadSchedule(ValueError):
-    """One sentence for whoever wrote it."""
+    """A cron line or zone that cannot be used; the message is one sentence for its author."""
 
 
 @lru_cache(maxsize=256)
@@ -40,28 +40,28 @@ def zone_of(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise BadSchedule("the zone is not known; give an IANA name such as Europe/Berlin") from error
+        raise BadSchedule("unknown time zone; use an IANA name such as Europe/Berlin") from error
 
 
 def check(cron: str, zone: str, now_ns: int) -> None:
-    """Raises BadSchedule for a line that cannot be read, and for one that never comes."""
+    """Raises BadSchedule for a line that cannot be parsed, and for one that never fires."""
     if next_after(cron, zone, now_ns) is None:
-        raise BadSchedule("the cron line matches no time of the next 50 years")
+        raise BadSchedule("the cron line matches no time in the next 50 years")
 
 
 def next_after(cron: str, zone: str, after_ns: int) -> int | None:
-    """The first time of the line past `after_ns`; None when there is none for 50 years."""
+    """The first time of the line after `after_ns`; None when there is none for 50 years."""
     return next(times_after(cron, zone, after_ns), None)
 
 
 def times_after(cron: str, zone: str, after_ns: int) -> Iterator[int]:
-    """Strictly growing. Where the local clock goes back a line's next local time may lie before `after_ns`:
-    such are passed over."""
+    """Strictly growing times. Where the local clock goes back, a line's next local time may lie before
+    `after_ns`: those are skipped."""
     last = after_ns
     if after_ns >= LAST_NS:
         return
-    for found in _simulated(cron, zone, after_ns):
-        at_ns = (found.astimezone(UTC) - EPOCH) // timedelta(seconds=1) * SECOND
+    for local in _simulated(cron, zone, after_ns):
+        at_ns = (local.astimezone(UTC) - EPOCH) // timedelta(seconds=1) * SECOND
         if at_ns >= LAST_NS:
             return
         if at_ns > last:
@@ -78,84 +78,84 @@ def _simulated(cron: str, zone: str, after_ns: int, reverse: bool = False) -> An
     try:
         return CronSim(cron, start, reverse)
     except CronSimError as error:
-        raise BadSchedule(f"the cron line cannot be read: {_said(str(error))}") from error
+        raise BadSchedule(f"the cron line cannot be parsed: {_explain_problem(str(error))}") from error
     except (ValueError, TypeError, AssertionError) as error:
-        raise BadSchedule("the cron line cannot be read: it has a form that is not known") from error
+        raise BadSchedule("the cron line cannot be parsed: unknown form") from error
 
 
-def _said(problem: str) -> str:
+def _explain_problem(problem: str) -> str:
     if problem == "Wrong number of fields":
         return (
-            "it has five fields (minute, hour, day of month, month, day of week), or six with seconds first"
+            "it needs five fields (minute, hour, day of month, month, day of week), or six with seconds first"
         )
-    return f"its field {problem.removeprefix('Bad ')} is not possible"
+    return f"invalid field: {problem.removeprefix('Bad ')}"
 
 
 def explain(cron: str, zone: str) -> str:
-    """The line in plain words."""
-    said: str = _simulated(cron, zone, 0).explain()
-    return said
+    """A description of the line in English."""
+    description: str = _simulated(cron, zone, 0).explain()
+    return description
 
 
 def jitter_ns(job_id: str, at_ns: int, jitter_s: int, following_ns: int | None) -> int:
-    """How much later than its time this firing comes; always the same, and before the next time."""
-    most = jitter_s * SECOND
+    """How much later than its time this firing happens; always the same, and before the next time."""
+    limit = jitter_s * SECOND
     if following_ns is not None:
-        most = min(most, max(0, following_ns - at_ns - SECOND))
-    if most <= 0:
+        limit = min(limit, max(0, following_ns - at_ns - SECOND))
+    if limit <= 0:
         return 0
     draw = int.from_bytes(sha256(f"{job_id}/{at_ns}".encode()).digest()[:8], "big")
-    return draw % most
+    return draw % limit
 
 
-class Planned(NamedTuple):
-    """The next firing: the time it is for, and when it really comes."""
+class PlannedFiring(NamedTuple):
+    """A firing: its scheduled time, and when it happens (later by its jitter)."""
 
     for_ns: int
     fire_ns: int
 
 
-def upcoming(job: Mapping[str, Any], after_ns: int) -> Iterator[Planned]:
-    """Firings of a job past `after_ns`, as long as there are any."""
+def upcoming(job: Mapping[str, Any], after_ns: int) -> Iterator[PlannedFiring]:
+    """Firings of a job after `after_ns`, as long as there are any."""
     if job["kind"] == "once":
         if job["at_ns"] is not None and job["at_ns"] > after_ns:
-            yield Planned(job["at_ns"], job["at_ns"])
+            yield PlannedFiring(job["at_ns"], job["at_ns"])
         return
-    before: int | None = None
+    previous: int | None = None
     for at_ns in times_after(job["cron"], job["zone"], after_ns):
-        if before is not None:
-            yield _planned(job, before, at_ns)
-        before = at_ns
-    if before is not None:
-        yield _planned(job, before, None)
+        if previous is not None:
+            yield _planned(job, previous, at_ns)
+        previous = at_ns
+    if previous is not None:
+        yield _planned(job, previous, None)
 
 
-def _planned(job: Mapping[str, Any], at_ns: int, following_ns: int | None) -> Planned:
-    return Planned(at_ns, at_ns + jitter_ns(job["job_id"], at_ns, job["jitter_s"], following_ns))
+def _planned(job: Mapping[str, Any], at_ns: int, following_ns: int | None) -> PlannedFiring:
+    return PlannedFiring(at_ns, at_ns + jitter_ns(job["job_id"], at_ns, job["jitter_s"], following_ns))
 
 
-class Plan(NamedTuple):
-    """What is to be done about a job now: runs for these times, so many missed, and its next firing."""
+class FiringPlan(NamedTuple):
+    """What to do about a job now: the times to run, how many were missed, and the next firing."""
 
     runs: tuple[int, ...]
     missed: int
     first_missed: int | None
-    following: Planned | None
-    last: int | None = None  # the newest time dealt with
+    following: PlannedFiring | None
+    last: int | None = None  # the newest time handled
     is_more: bool = False  # more were missed than are counted
 
 
-def plan(job: Mapping[str, Any], now_ns: int) -> Plan:
-    """Of a job whose `next_for_ns` is the first time not dealt with yet."""
+def plan(job: Mapping[str, Any], now_ns: int) -> FiringPlan:
+    """The plan for a job whose `next_for_ns` is the first time not handled yet."""
     if job["kind"] == "once":
         return _once(job, now_ns)
-    due: list[Planned] = []
-    following: Planned | None = None
+    due: list[PlannedFiring] = []
+    following: PlannedFiring | None = None
     for one in upcoming(job, job["next_for_ns"] - 1):
         if one.fire_ns > now_ns:
             following = one
             break
-        if len(due) == MOST_COUNTED:
+        if len(due) == MAX_COUNTED:
             return _long_silence(job, now_ns)
         due.append(one)
     grace_ns = job["grace_s"] * SECOND
@@ -163,23 +163,23 @@ def plan(job: Mapping[str, Any], now_ns: int) -> Plan:
     late = [one.for_ns for one in due if now_ns - one.fire_ns > grace_ns]
     misfire: Misfire = job["misfire"]
     if misfire == "run_all":
-        runs = (late + in_time)[-MOST_LATE:]
+        runs = (late + in_time)[-MAX_LATE:]
     elif misfire == "run_once":
         runs = in_time or late[-1:]
     else:
         runs = in_time
-    kept = set(runs)
-    missed = [one.for_ns for one in due if one.for_ns not in kept]
+    scheduled = set(runs)
+    missed = [one.for_ns for one in due if one.for_ns not in scheduled]
     last = due[-1].for_ns if due else None
-    return Plan(tuple(runs), len(missed), missed[0] if missed else None, following, last)
+    return FiringPlan(tuple(runs), len(missed), missed[0] if missed else None, following, last)
 
 
-def _long_silence(job: Mapping[str, Any], now_ns: int) -> Plan:
-    """So much was missed that it is not counted; the newest times are found from this end."""
+def _long_silence(job: Mapping[str, Any], now_ns: int) -> FiringPlan:
+    """More was missed than is counted; the newest times are found by simulating backwards."""
     newest: list[int] = []
-    for found in _simulated(job["cron"], job["zone"], now_ns + SECOND, True):
-        at_ns = (found.astimezone(UTC) - EPOCH) // timedelta(seconds=1) * SECOND
-        if len(newest) == MOST_LATE or at_ns < job["next_for_ns"]:
+    for local in _simulated(job["cron"], job["zone"], now_ns + SECOND, True):
+        at_ns = (local.astimezone(UTC) - EPOCH) // timedelta(seconds=1) * SECOND
+        if len(newest) == MAX_LATE or at_ns < job["next_for_ns"]:
             break
         if at_ns <= now_ns:
             newest.append(at_ns)
@@ -190,26 +190,26 @@ def _long_silence(job: Mapping[str, Any], now_ns: int) -> Plan:
         in_time = [at_ns for at_ns in runs if now_ns - at_ns <= grace_ns]
         runs = in_time or (runs[-1:] if misfire == "run_once" else [])
     following = next(upcoming(job, now_ns), None)
-    return Plan(tuple(runs), MOST_COUNTED, job["next_for_ns"], following, now_ns, True)
+    return FiringPlan(tuple(runs), MAX_COUNTED, job["next_for_ns"], following, now_ns, True)
 
 
-def _once(job: Mapping[str, Any], now_ns: int) -> Plan:
+def _once(job: Mapping[str, Any], now_ns: int) -> FiringPlan:
     at_ns = job["next_for_ns"]
     if at_ns > now_ns:
-        return Plan((), 0, None, Planned(at_ns, at_ns))
+        return FiringPlan((), 0, None, PlannedFiring(at_ns, at_ns))
     if job["misfire"] == "skip" and now_ns - at_ns > job["grace_s"] * SECOND:
-        return Plan((), 1, at_ns, None, at_ns)
-    return Plan((at_ns,), 0, None, None, at_ns)
+        return FiringPlan((), 1, at_ns, None, at_ns)
+    return FiringPlan((at_ns,), 0, None, None, at_ns)
 
 
-def first_of(job: Mapping[str, Any], now_ns: int) -> Planned | None:
-    """From when a job is made, changed or resumed: nothing before that is made up for, and no time that was
-    dealt with comes again, not even when the clock had run ahead.
+def first_of(job: Mapping[str, Any], now_ns: int) -> PlannedFiring | None:
+    """The first firing after a job is created, changed or resumed: nothing earlier is made up for, and no
+    handled time repeats, not even when the clock had run ahead.
 
-    A one-time job whose moment is over fires at once: that is what its maker asked for.
+    A one-time job whose moment has passed fires at once.
     """
     last_ns: int = job["last_for_ns"] or 0
     if job["kind"] == "once":
         at_ns = max(job["at_ns"], last_ns + 1)
-        return Planned(at_ns, at_ns)
+        return PlannedFiring(at_ns, at_ns)
     return next(upcoming(job, max(now_ns, last_ns)), None)

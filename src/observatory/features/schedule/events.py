@@ -1,18 +1,18 @@
-"""What the record says of firings and of who leads them."""
+"""Audit events of firings, missed and skipped runs, and of the leader's resignation."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from observatory.features.schedule.cron import Plan
-from observatory.pipeline.event_writer import notice
-from observatory.pipeline.state import Act, Desk, Draft, Principal, Verdict
+from observatory.features.schedule.cron import FiringPlan
+from observatory.pipeline.event_writer import gateway_event
+from observatory.pipeline.state import Command, EventDraft, Principal, SubmissionResult, UnitOfWork
 from observatory.protocol.clock import from_ns
 
 Row = dict[str, Any]
 
 
-def fired(who: Principal, row: Row, run: Row, now_ns: int) -> Draft:
+def fired(who: Principal, row: Row, run: Row, now_ns: int) -> EventDraft:
     detail = {
         "job_id": row["job_id"],
         "name": row["name"],
@@ -21,10 +21,10 @@ def fired(who: Principal, row: Row, run: Row, now_ns: int) -> Draft:
         "manual": bool(run["manual"]),
     }
     by = f" by {who.entity_id}" if run["manual"] else ""
-    return notice(who.tenant_id, "job_fired", f"job {row['name']} fired{by}", now_ns, who, detail)
+    return gateway_event(who.tenant_id, "job_fired", f"job {row['name']} fired{by}", now_ns, who, detail)
 
 
-def missed(who: Principal, row: Row, plan: Plan, now_ns: int) -> Draft:
+def missed(who: Principal, row: Row, plan: FiringPlan, now_ns: int) -> EventDraft:
     detail = {
         "job_id": row["job_id"],
         "name": row["name"],
@@ -34,11 +34,11 @@ def missed(who: Principal, row: Row, plan: Plan, now_ns: int) -> Draft:
         "misfire": row["misfire"],
         "reason": "late",
     }
-    summary = f"job {row['name']} missed {plan.missed} of its times"
-    return notice(who.tenant_id, "job_missed", summary, now_ns, who, detail)
+    summary = f"job {row['name']} missed {plan.missed} run{'' if plan.missed == 1 else 's'}"
+    return gateway_event(who.tenant_id, "job_missed", summary, now_ns, who, detail)
 
 
-def skipped(who: Principal, row: Row, run: Row, now_ns: int) -> Draft:
+def skipped(who: Principal, row: Row, run: Row, now_ns: int) -> EventDraft:
     detail = {
         "job_id": row["job_id"],
         "name": row["name"],
@@ -49,16 +49,18 @@ def skipped(who: Principal, row: Row, run: Row, now_ns: int) -> Draft:
         "misfire": row["misfire"],
         "reason": run["reason"],
     }
-    summary = f"job {row['name']} left out one of its times: {run['reason']}"
-    return notice(who.tenant_id, "job_missed", summary, now_ns, who, detail)
+    summary = f"job {row['name']} skipped a run: {run['reason']}"
+    return gateway_event(who.tenant_id, "job_missed", summary, now_ns, who, detail)
 
 
-def resigned(who: Principal, holder: str, epoch: int, now_ns: int) -> Act:
-    """Of the house, so in the home tenant's record; written before the lease is let go."""
+def resigned(who: Principal, holder: str, epoch: int, now_ns: int) -> Command:
+    """The deployment's event, so it is in the home tenant's record; written before the lease is released."""
 
-    def decide(desk: Desk) -> Verdict:
-        summary = f"gateway {holder} let the lead of the schedule go"
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        summary = f"gateway {holder} resigned the lead of the schedule"
         detail = {"holder": holder, "epoch": epoch}
-        return Verdict(200, None, [notice(who.tenant_id, "lead_resigned", summary, now_ns, who, detail)])
+        return SubmissionResult(
+            200, None, [gateway_event(who.tenant_id, "lead_resigned", summary, now_ns, who, detail)]
+        )
 
-    return Act(who, now_ns, decide)
+    return Command(who, now_ns, decide)

@@ -1,4 +1,4 @@
-"""Reading the schedule: what is due, what comes, what was; and the letters that died."""
+"""Queries on the schedule: due and upcoming jobs, runs, dead letters."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from observatory.store.lists import any_of, padded
 Row = dict[str, Any]
 _jobs, _runs = tables.jobs.c, tables.job_runs.c
 _FIRES = select(func.min(_jobs.next_ns)).where(_jobs.tenant_id == TENANT, _jobs.next_ns.is_not(None))
-_WAITS = select(func.min(_runs.next_try_ns)).where(_runs.tenant_id == TENANT, _runs.next_try_ns.is_not(None))
-_EARLIEST = select(_FIRES.scalar_subquery(), _WAITS.scalar_subquery())  # asked after every commit
+_RETRIES = select(func.min(_runs.next_try_ns)).where(
+    _runs.tenant_id == TENANT, _runs.next_try_ns.is_not(None)
+)
+_EARLIEST = select(_FIRES.scalar_subquery(), _RETRIES.scalar_subquery())  # read after every commit
 
 
 class JobReads(Fetches):
     """The `JobRows` port over any store that can `fetch` rows."""
 
     async def earliest(self, tenant_id: str) -> int | None:
-        found = (await self.fetch(tenant_id, _EARLIEST, tenant=tenant_id))[0]
-        return min((one for one in found if one is not None), default=None)
+        row = (await self.fetch(tenant_id, _EARLIEST, tenant=tenant_id))[0]
+        return min((one for one in row if one is not None), default=None)
 
     async def jobs_due(self, tenant_id: str, now_ns: int, limit: int) -> list[Row]:
         jobs = tables.jobs.c
@@ -60,27 +62,27 @@ class JobReads(Fetches):
         self, tenant_id: str, job_ids: Sequence[str], from_ns: int, until_ns: int, bin_ns: int
     ) -> list[tuple[str, int, str, bool, int]]:
         runs = tables.job_runs.c
-        place = (runs.scheduled_for // literal(bin_ns, BigInteger)).label("place")
-        keys = (runs.job_id, place, runs.state, runs.manual)
-        found = []
+        bin_no = (runs.scheduled_for // literal(bin_ns, BigInteger)).label("bin_no")
+        keys = (runs.job_id, bin_no, runs.state, runs.manual)
+        counted = []
         for ids in portions(job_ids):
             query = (
                 select(*keys, func.count())
                 .where(runs.tenant_id == tenant_id, any_of(runs.job_id, ids))
                 .where(runs.scheduled_for >= from_ns, runs.scheduled_for < until_ns)
-                .group_by(runs.job_id, literal_column("place"), runs.state, runs.manual)
+                .group_by(runs.job_id, literal_column("bin_no"), runs.state, runs.manual)
             )
-            found += await self.fetch(tenant_id, query)
+            counted += await self.fetch(tenant_id, query)
         return [
-            (job, int(at) * bin_ns, state, bool(manual), count) for job, at, state, manual, count in found
+            (job, int(at) * bin_ns, state, bool(manual), count) for job, at, state, manual, count in counted
         ]
 
     async def runs_recent(self, tenant_id: str, job_ids: Sequence[str], each: int) -> list[Row]:
-        """One look into the index a job: a window over all its runs would read them all."""
+        """One index lookup per job: a window function over its runs would read them all."""
         runs = tables.job_runs
         names = ("job_id", "scheduled_for", "state", "manual", "reason")
         columns = [runs.c[name] for name in names]
-        found: set[tuple[Any, ...]] = set()
+        distinct: set[tuple[Any, ...]] = set()
         for ids in portions(job_ids, 64):
             newest = [
                 select(*columns)
@@ -91,8 +93,8 @@ class JobReads(Fetches):
                 for job_id in padded(ids)
             ]
             query = union_all(*(select(one) for one in newest))
-            found |= {tuple(row) for row in await self.fetch(tenant_id, query)}
-        rows = [dict(zip(names, row, strict=True)) for row in found]
+            distinct |= {tuple(row) for row in await self.fetch(tenant_id, query)}
+        rows = [dict(zip(names, row, strict=True)) for row in distinct]
         return sorted(rows, key=lambda row: (row["job_id"], -row["scheduled_for"]))
 
     async def jobs_firing(self, tenant_id: str, until_ns: int, limit: int) -> list[Row]:
@@ -122,23 +124,25 @@ class JobReads(Fetches):
         return count
 
     async def acknowledged(self, tenant_id: str, numbers: Sequence[int]) -> dict[int, int | None]:
-        given = tables.deliveries.c
-        columns = select(given.message_seq, given.acked_ns).where(
-            given.tenant_id == tenant_id, given.ended_ns.is_(None)
+        deliveries = tables.deliveries.c
+        columns = select(deliveries.message_seq, deliveries.acked_ns).where(
+            deliveries.tenant_id == tenant_id, deliveries.ended_ns.is_(None)
         )
-        first = columns.where(any_of(given.sequence_number, list(numbers)), given.message_seq.is_not(None))
+        first = columns.where(
+            any_of(deliveries.sequence_number, list(numbers)), deliveries.message_seq.is_not(None)
+        )
         later = columns.where(
-            any_of(given.message_seq, list(numbers)), literal_column("sequence_number <> message_seq")
+            any_of(deliveries.message_seq, list(numbers)), literal_column("sequence_number <> message_seq")
         )
-        found: dict[int, int | None] = {}
+        acked: dict[int, int | None] = {}
         for query in (first, later) if numbers else ():
             for number, acked_ns in await self.fetch(tenant_id, query):
-                found[number] = acked_ns if found.get(number, acked_ns) is not None else None
-        return found
+                acked[number] = acked_ns if acked.get(number, acked_ns) is not None else None
+        return acked
 
     async def letters_dead(self, tenant_id: str, most: int) -> int:
         letters = tables.dead_letters.c
-        # Spelled as the partial index spells it, so that it is used.
+        # Spelled exactly as in the partial index, so that it is used.
         dead = select(letters.letter_id).where(
             letters.tenant_id == tenant_id, literal_column("dead_letters.state = 'dead'")
         )
@@ -172,3 +176,6 @@ class JobReads(Fetches):
         keys = order if isinstance(order, tuple) else (order,)
         query = select(table).where(table.c.tenant_id == tenant_id, *tests).order_by(*keys).limit(limit)
         return [dict(row._mapping) for row in await self.fetch(tenant_id, query)]
+
+
+RECORD_QUERIES = (JobReads,)

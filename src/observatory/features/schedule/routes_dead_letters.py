@@ -1,4 +1,4 @@
-"""Dead letters at the door: what was given up on, read, tried again or let go; one, or up to a hundred."""
+"""HTTP routes of dead letters: list, show, retry, discard; one, or up to a hundred at a time."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from typing import Annotated, Any
 from litestar import Response, Router, get, post
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from observatory.features.schedule import commands_dead_letters as dead_letters
 from observatory.features.schedule import commands_firing as firing
 from observatory.features.schedule.types import LettersBody
+from observatory.features.schedule.types_rows import Schedule
 from observatory.features.webhooks import commands as webhooks
-from observatory.http.answers import Cursor, Limit, Refusal, json, read_id_cursor, sealed
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
-from observatory.pipeline.state import Act, Principal, Verdict
+from observatory.http.answers import Cursor, Limit, Refusal, encode_cursor, json, read_id_cursor
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
+from observatory.pipeline import dead_letters
+from observatory.pipeline.state import Command, Principal, SubmissionResult
 from observatory.protocol.clock import from_ns
 
 Row = dict[str, Any]
-# How what died is tried again, by the kind of its letter.
-RETRIES: dict[str, Callable[[Principal, Row, int], Act]] = {
+# The command that retries a dead letter, by its kind.
+RETRIES: dict[str, Callable[[Principal, Row, int], Command]] = {
     "job": firing.revive,
     "webhook": webhooks.revive,
 }
 
 
-@get("/dead-letters", summary="What was given up on", operation_id="list_dead_letters")
+@get("/dead-letters", summary="Dead letters, newest first", operation_id="list_dead_letters")
 async def list_dead_letters(
     request: Call,
-    house: Here,
+    app: Here,
     kind: Annotated[str | None, QueryParameter(description="job or webhook.")] = None,
     in_state: Annotated[
         str | None, QueryParameter(name="state", description="dead, retried or discarded.")
@@ -37,92 +38,94 @@ async def list_dead_letters(
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Response[bytes]:
-    tenant_id = (await need(request, house, "read")).tenant_id
+    tenant_id = (await require_permission(request, app, "read")).tenant_id
     before = read_id_cursor(cursor, "dlt_")
-    rows = await house.schedule.letters_page(tenant_id, before, limit + 1, kind, in_state)
-    more = sealed(rows[limit - 1]["letter_id"].encode()) if len(rows) > limit else None
+    rows = await app.service(Schedule).letters_page(tenant_id, before, limit + 1, kind, in_state)
+    more = encode_cursor(rows[limit - 1]["letter_id"].encode()) if len(rows) > limit else None
     return json({"items": [_item(row) for row in rows[:limit]], "next_cursor": more})
 
 
 @get("/dead-letters/{letter_id:str}", summary="One dead letter", operation_id="get_dead_letter")
-async def get_dead_letter(request: Call, house: Here, letter_id: FromPath[str]) -> Response[bytes]:
-    tenant_id = (await need(request, house, "read")).tenant_id
-    return json(_item(await _letter(house, tenant_id, letter_id)))
+async def get_dead_letter(request: Call, app: Here, letter_id: FromPath[str]) -> Response[bytes]:
+    tenant_id = (await require_permission(request, app, "read")).tenant_id
+    return json(_item(await _letter(app, tenant_id, letter_id)))
 
 
 @post(
     "/dead-letters/{letter_id:str}/retry",
-    summary="Try it once more",
+    summary="Retry a dead letter",
     status_code=200,
     operation_id="retry_dead_letter",
 )
-async def retry_dead_letter(request: Call, house: Here, letter_id: FromPath[str]) -> Response[bytes]:
-    who = await need(request, house, "operate")
-    letter = await _letter(house, who.tenant_id, letter_id)
-    return _told(await house.command(RETRIES[letter["kind"]](who, letter, house.clock())))
+async def retry_dead_letter(request: Call, app: Here, letter_id: FromPath[str]) -> Response[bytes]:
+    who = await require_permission(request, app, "operate")
+    letter = await _letter(app, who.tenant_id, letter_id)
+    return _answer(await app.command(RETRIES[letter["kind"]](who, letter, app.clock())))
 
 
 @post(
     "/dead-letters/{letter_id:str}/discard",
-    summary="Let it go for good",
+    summary="Discard a dead letter",
     status_code=200,
     operation_id="discard_dead_letter",
 )
-async def discard_dead_letter(request: Call, house: Here, letter_id: FromPath[str]) -> Response[bytes]:
-    who = await need(request, house, "operate")
-    return _told(await house.command(dead_letters.discard(who, letter_id, house.clock())))
+async def discard_dead_letter(request: Call, app: Here, letter_id: FromPath[str]) -> Response[bytes]:
+    who = await require_permission(request, app, "operate")
+    return _answer(await app.command(dead_letters.discard(who, letter_id, app.clock())))
 
 
 @post(
     "/dead-letters/retry",
-    summary="Try many once more",
+    summary="Retry many dead letters",
     status_code=200,
     operation_id="retry_dead_letters",
 )
-async def retry_dead_letters(request: Call, house: Here, data: JSONBody[LettersBody]) -> Response[bytes]:
-    who = await need(request, house, "operate")
-    rows, more = await _meant(house, who.tenant_id, data)
-    acts = [RETRIES[row["kind"]](who, row, house.clock()) for row in rows]
-    return await _all(house, who, rows, acts, more)
+async def retry_dead_letters(request: Call, app: Here, data: JSONBody[LettersBody]) -> Response[bytes]:
+    who = await require_permission(request, app, "operate")
+    rows, more = await _selected(app, who.tenant_id, data)
+    acts = [RETRIES[row["kind"]](who, row, app.clock()) for row in rows]
+    return await _all(app, who, rows, acts, more)
 
 
 @post(
     "/dead-letters/discard",
-    summary="Let many go for good",
+    summary="Discard many dead letters",
     status_code=200,
     operation_id="discard_dead_letters",
 )
-async def discard_dead_letters(request: Call, house: Here, data: JSONBody[LettersBody]) -> Response[bytes]:
-    who = await need(request, house, "operate")
-    rows, more = await _meant(house, who.tenant_id, data)
-    acts = [dead_letters.discard(who, row["letter_id"], house.clock()) for row in rows]
-    return await _all(house, who, rows, acts, more)
+async def discard_dead_letters(request: Call, app: Here, data: JSONBody[LettersBody]) -> Response[bytes]:
+    who = await require_permission(request, app, "operate")
+    rows, more = await _selected(app, who.tenant_id, data)
+    acts = [dead_letters.discard(who, row["letter_id"], app.clock()) for row in rows]
+    return await _all(app, who, rows, acts, more)
 
 
-async def _letter(house: House, tenant_id: str, letter_id: str) -> Row:
-    rows = await house.store.rows(tenant_id, "dead_letters", letter_id=letter_id)
+async def _letter(app: AppState, tenant_id: str, letter_id: str) -> Row:
+    rows = await app.store.rows(tenant_id, "dead_letters", letter_id=letter_id)
     if not rows:
         raise Refusal(404, "not_found", "no dead letter of this tenant has that id")
     return rows[0]
 
 
-async def _meant(house: House, tenant_id: str, data: LettersBody) -> tuple[list[Row], bool]:
-    """The letters, newest first, and whether there are more of them. An id that is nobody's is left out."""
+async def _selected(app: AppState, tenant_id: str, data: LettersBody) -> tuple[list[Row], bool]:
+    """The letters, newest first, and whether there are more of them. Unknown ids are left out."""
     if data.ids is not None:
         if data.kind is not None or data.source_id is not None:
             raise Refusal(422, "bad_request", "give either ids, or kind and source_id")
         ids = list(dict.fromkeys(data.ids))
-        rows = await house.store.rows(tenant_id, "dead_letters", letter_id=ids) if ids else []
+        rows = await app.store.rows(tenant_id, "dead_letters", letter_id=ids) if ids else []
         return rows, False
-    rows = await house.schedule.letters_page(
+    rows = await app.service(Schedule).letters_page(
         tenant_id, None, data.limit + 1, data.kind, "dead", data.source_id
     )
     return rows[: data.limit], len(rows) > data.limit
 
 
-async def _all(house: House, who: Principal, rows: list[Row], acts: list[Act], more: bool) -> Response[bytes]:
-    """Each for itself: one that cannot be does not hold up the rest."""
-    verdicts = await house.committer.submit(who.tenant_id, acts) if acts else []
+async def _all(
+    app: AppState, who: Principal, rows: list[Row], acts: list[Command], more: bool
+) -> Response[bytes]:
+    """Each by itself: one refusal does not stop the rest."""
+    verdicts = await app.committer.submit(who.tenant_id, acts) if acts else []
     done, refused = [], []
     for row, verdict in zip(rows, verdicts, strict=True):
         if verdict.code == 200:
@@ -132,7 +135,7 @@ async def _all(house: House, who: Principal, rows: list[Row], acts: list[Act], m
     return json({"done": done, "refused": refused, "more": more})
 
 
-def _told(verdict: Verdict) -> Response[bytes]:
+def _answer(verdict: SubmissionResult) -> Response[bytes]:
     return json(_item(verdict.answer) if verdict.code == 200 else verdict.answer, verdict.code)
 
 

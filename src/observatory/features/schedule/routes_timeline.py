@@ -1,4 +1,4 @@
-"""The schedule's strip of time at the door: every job's last and next hours in bins, and its last runs."""
+"""HTTP route of the schedule's timeline: every job's past and coming hours in bins, and its last runs."""
 
 from __future__ import annotations
 
@@ -9,49 +9,54 @@ from litestar import Response, get
 from litestar.params import QueryParameter
 
 from observatory.features.schedule import timeline
-from observatory.features.schedule.timeline import BINS, Counted, Span
+from observatory.features.schedule.timeline import BINS, RunCount, TimelineSpan
+from observatory.features.schedule.types_rows import Schedule
 from observatory.http.answers import json
 from observatory.http.app_state import Call, Here
-from observatory.http.permissions import need
+from observatory.http.permissions import require_permission
 from observatory.protocol.clock import from_ns
 
 Row = dict[str, Any]
-LANES = 100  # jobs that are told, the newest
+LANES = 100  # jobs in the answer, the newest
 RECENT = 20  # runs of each
 
 
 @get("/jobs/timeline", summary="Last and next hours of every job, in bins", operation_id="job_timeline")
 async def job_timeline(
     request: Call,
-    house: Here,
-    hours: Annotated[int, QueryParameter(ge=1, le=168, description="So far back, and so far ahead.")] = 24,
-    bins: Annotated[int, QueryParameter(ge=2, le=BINS, description="About so many in all.")] = 96,
+    app: Here,
+    hours: Annotated[int, QueryParameter(ge=1, le=168, description="Hours back, and hours ahead.")] = 24,
+    bins: Annotated[int, QueryParameter(ge=2, le=BINS, description="Approximate number of bins.")] = 96,
 ) -> Response[bytes]:
-    """Reminders of agents are left out. Only bins in which anything is are told."""
-    tenant_id = (await need(request, house, "read")).tenant_id
-    span = timeline.span_of(house.clock(), hours, bins)
-    rows = await house.schedule.jobs_page(tenant_id, None, LANES + 1, None, False)
+    """Reminders of agents are left out. Empty bins are left out."""
+    tenant_id = (await require_permission(request, app, "read")).tenant_id
+    span = timeline.span_of(app.clock(), hours, bins)
+    rows = await app.service(Schedule).jobs_page(tenant_id, None, LANES + 1, None, False)
     jobs = rows[:LANES]
     ids = [row["job_id"] for row in jobs]
-    counted = await house.schedule.runs_counted(tenant_id, ids, span.from_ns, span.until_ns, span.bin_ns)
+    counted = await app.service(Schedule).runs_counted(
+        tenant_id, ids, span.from_ns, span.until_ns, span.bin_ns
+    )
     recent: dict[str, list[Row]] = {}
-    for run in await house.schedule.runs_recent(tenant_id, ids, RECENT):
+    for run in await app.service(Schedule).runs_recent(tenant_id, ids, RECENT):
         recent.setdefault(run["job_id"], []).append(run)
-    lanes = await asyncio.to_thread(_lanes, jobs, [Counted(*one) for one in counted], recent, span)
+    lanes = await asyncio.to_thread(_lanes, jobs, [RunCount(*one) for one in counted], recent, span)
     answer = {
         "from": from_ns(span.from_ns),
         "until": from_ns(span.until_ns),
         "now": from_ns(span.now_ns),
         "bin_s": span.bin_ns // 1_000_000_000,
-        "most": timeline.MOST,
+        "most": timeline.MAX_PER_BIN,
         "lanes": lanes,
         "more": len(rows) > LANES,
     }
     return json(answer)
 
 
-def _lanes(jobs: list[Row], counted: list[Counted], recent: dict[str, list[Row]], span: Span) -> list[Row]:
-    of_job: dict[str, list[Counted]] = {}
+def _lanes(
+    jobs: list[Row], counted: list[RunCount], recent: dict[str, list[Row]], span: TimelineSpan
+) -> list[Row]:
+    of_job: dict[str, list[RunCount]] = {}
     for one in counted:
         of_job.setdefault(one.job_id, []).append(one)
     return [
@@ -66,9 +71,9 @@ def _lanes(jobs: list[Row], counted: list[Counted], recent: dict[str, list[Row]]
     ]
 
 
-def _bin(found: Row) -> Row:
-    counts = {name: found.get(name, 0) for name in ("sent", "failed", "missed", "waiting", "planned")}
-    return {"at": from_ns(found["at_ns"]), **counts}
+def _bin(counted: Row) -> Row:
+    counts = {name: counted.get(name, 0) for name in ("sent", "failed", "missed", "waiting", "planned")}
+    return {"at": from_ns(counted["at_ns"]), **counts}
 
 
 def _run(row: Row) -> Row:

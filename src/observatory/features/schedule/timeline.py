@@ -1,9 +1,10 @@
-"""The schedule as a strip of time, folded into bins: what came of each firing, what was missed, what comes.
+"""The schedule's timeline, in bins: the outcome of each firing, missed runs, planned runs.
 
-Laws. Bins lie at whole multiples of their length, so that the same moment is always in the same bin. What was
-fired is what runs say. Missed is told without asking the record: a time of the line after the job's last
-change and before its next firing was dealt with, so where it has no run it was left out. Before that change
-another line held, and only runs are told. A bin counts at most `MOST` times of a line: enough to draw it.
+Laws. Bins lie at whole multiples of their length, so that the same moment is always in the same bin. Fired
+runs are counted from their rows. Missed runs are derived without reading the record: a time of the line after
+the job's last change and before its next firing was handled, so without a run it was missed. Before that
+change another line applied, and only runs are counted. A bin counts at most `MOST` times of a line: enough to
+draw it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import Any, Literal, NamedTuple
 from observatory.features.schedule import cron as schedule
 
 Row = Mapping[str, Any]
-What = Literal["sent", "failed", "missed", "waiting", "planned"]
-MOST = 100
+RunOutcome = Literal["sent", "failed", "missed", "waiting", "planned"]
+MAX_PER_BIN = 100
 BINS = 192  # at most, in all
-# What a run's state comes to on the strip. A refused one is tried again; one that is held waits for a person.
-COMES_TO: dict[str, What] = {
+# The timeline's outcome for a run's state. A refused run is retried; a held one waits for a person.
+OUTCOME_OF_STATE: dict[str, RunOutcome] = {
     "sent": "sent",
     "dead": "failed",
     "skipped": "missed",
@@ -31,7 +32,7 @@ COMES_TO: dict[str, What] = {
 }
 
 
-class Span(NamedTuple):
+class TimelineSpan(NamedTuple):
     """From a bin's beginning to another's end; `now_ns` lies in one of them."""
 
     from_ns: int
@@ -43,7 +44,7 @@ class Span(NamedTuple):
         return at_ns // self.bin_ns * self.bin_ns
 
 
-class Counted(NamedTuple):
+class RunCount(NamedTuple):
     """Runs of a job for times of one bin, in one state."""
 
     job_id: str
@@ -53,28 +54,28 @@ class Counted(NamedTuple):
     runs: int
 
 
-def span_of(now_ns: int, hours: int, bins: int) -> Span:
+def span_of(now_ns: int, hours: int, bins: int) -> TimelineSpan:
     """`hours` back and as many ahead, in about `bins` bins of whole minutes."""
     minute = 60 * schedule.SECOND
-    wanted = 2 * hours * 60 * minute // max(2, min(bins, BINS))
-    bin_ns = max(minute, -(-wanted // minute) * minute)
-    reach = hours * 60 * minute
-    first = (now_ns - reach) // bin_ns * bin_ns
-    last = -(-(now_ns + reach) // bin_ns) * bin_ns
-    return Span(first, last, bin_ns, now_ns)
+    length_ns = 2 * hours * 60 * minute // max(2, min(bins, BINS))
+    bin_ns = max(minute, -(-length_ns // minute) * minute)
+    half_ns = hours * 60 * minute
+    first = (now_ns - half_ns) // bin_ns * bin_ns
+    last = -(-(now_ns + half_ns) // bin_ns) * bin_ns
+    return TimelineSpan(first, last, bin_ns, now_ns)
 
 
-def bins_of(job: Row, runs: Iterable[Counted], span: Span) -> list[dict[str, Any]]:
-    """The bins in which anything is, in order of time; `at_ns` is where one begins."""
-    found: dict[int, dict[str, int]] = {}
+def bins_of(job: Row, runs: Iterable[RunCount], span: TimelineSpan) -> list[dict[str, Any]]:
+    """The bins that are not empty, in order of time; `at_ns` is where one begins."""
+    counts_by_bin: dict[int, dict[str, int]] = {}
     fired: dict[int, int] = {}
 
-    def add(start_ns: int, what: What, count: int) -> None:
-        counts = found.setdefault(start_ns, {})
-        counts[what] = counts.get(what, 0) + count
+    def add(start_ns: int, outcome: RunOutcome, count: int) -> None:
+        counts = counts_by_bin.setdefault(start_ns, {})
+        counts[outcome] = counts.get(outcome, 0) + count
 
     for run in runs:
-        add(run.start_ns, COMES_TO[run.state], run.runs)
+        add(run.start_ns, OUTCOME_OF_STATE[run.state], run.runs)
         if not run.manual:
             fired[run.start_ns] = fired.get(run.start_ns, 0) + run.runs
     next_ns = job["next_for_ns"]
@@ -83,15 +84,15 @@ def bins_of(job: Row, runs: Iterable[Counted], span: Span) -> list[dict[str, Any
     elif next_ns is not None:
         changed_ns = max(span.from_ns, job["updated_ns"] + 1)
         for start_ns, count in _times(job, changed_ns, min(next_ns, span.until_ns), span):
-            left = count - fired.get(start_ns, 0)
-            if left > 0:
-                add(start_ns, "missed", left)
+            unfired = count - fired.get(start_ns, 0)
+            if unfired > 0:
+                add(start_ns, "missed", unfired)
         for start_ns, count in _times(job, max(next_ns, span.from_ns), span.until_ns, span):
             add(start_ns, "planned", count)
-    return [{"at_ns": start_ns, **found[start_ns]} for start_ns in sorted(found)]
+    return [{"at_ns": start_ns, **counts_by_bin[start_ns]} for start_ns in sorted(counts_by_bin)]
 
 
-def _once(job: Row, span: Span, fired: dict[int, int], add: Any) -> None:
+def _once(job: Row, span: TimelineSpan, fired: dict[int, int], add: Any) -> None:
     at_ns = job["at_ns"]
     if at_ns is None or not span.from_ns <= at_ns < span.until_ns:
         return
@@ -102,8 +103,8 @@ def _once(job: Row, span: Span, fired: dict[int, int], add: Any) -> None:
         add(start_ns, "missed", 1)
 
 
-def _times(job: Row, from_ns: int, until_ns: int, span: Span) -> Iterator[tuple[int, int]]:
-    """Bins and how many times of the line are in them, from (inclusive) until (exclusive)."""
+def _times(job: Row, from_ns: int, until_ns: int, span: TimelineSpan) -> Iterator[tuple[int, int]]:
+    """Bins with their number of times of the line, from (inclusive) until (exclusive)."""
     start_ns = span.start_of(from_ns)
     while start_ns < until_ns:
         end_ns = start_ns + span.bin_ns
@@ -118,14 +119,14 @@ def _times(job: Row, from_ns: int, until_ns: int, span: Span) -> Iterator[tuple[
 def _count(cron: str, zone: str, low: int, high: int) -> int:
     count = 0
     try:
-        for at_ns in islice(schedule.times_after(cron, zone, low - 1), MOST):
+        for at_ns in islice(schedule.times_after(cron, zone, low - 1), MAX_PER_BIN):
             if at_ns >= high:
                 break
             count += 1
-    except schedule.BadSchedule:  # its zone is known no more
+    except schedule.BadSchedule:  # its zone is no longer known
         return 0
     return count
 
 
-# Asked again with every look at the page: what a line does in a bin does not change.
+# Read again with every page view: a line's count in a bin does not change.
 _whole = lru_cache(maxsize=65_536)(_count)

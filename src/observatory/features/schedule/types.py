@@ -1,4 +1,4 @@
-"""What the doors of the schedule take and answer."""
+"""Request and response types of the schedule's routes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from observatory.features.schedule.clock_health import ClockHealth
 from observatory.features.schedule.cron import Misfire, Overlap
+from observatory.features.schedule.queries_clock_health import ClockHealth
 from observatory.http.answers import Was
 from observatory.pipeline.system_message import TargetKind
 from observatory.protocol.rules import Name, SessionId, Title
 
-Words = Annotated[
+Intent = Annotated[
     str,
     msgspec.Meta(
         min_length=1,
@@ -30,7 +30,7 @@ Outcome = Literal["sent", "held", "refused", "dead", "skipped", "missed"]
 
 
 class JobTarget(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """An agent by its id, or whoever of a capability or cluster can take it."""
+    """An agent by its id, or any agent of a capability or cluster."""
 
     kind: TargetKind
     name: Name
@@ -41,7 +41,7 @@ class JobBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     name: Title
     target: JobTarget
-    intent: Words
+    intent: Intent
     cron: Cron | None = None
     at: Moment | None = None
     zone: Zone = "UTC"
@@ -50,7 +50,9 @@ class JobBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     misfire: Misfire = "run_once"
     overlap: Overlap = "allow"
     jitter_s: Annotated[int, msgspec.Meta(ge=0, le=86_400)] = 0
-    grace_s: Annotated[int, msgspec.Meta(ge=1, le=86_400, description="So late is still on time")] = 60
+    grace_s: Annotated[
+        int, msgspec.Meta(ge=1, le=86_400, description="Grace period (s): a run this late is still on time")
+    ] = 60
     max_tries: Annotated[int, msgspec.Meta(ge=1, le=20)] = 5
 
 
@@ -64,7 +66,7 @@ class PreviewBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Previewed(msgspec.Struct, kw_only=True):
-    """The line in plain words, and its next five times: in UTC, and as the zone's clocks show them."""
+    """The line in English, and its next five times: in UTC, and in the zone's local time."""
 
     explained: str
     next: list[str]
@@ -72,10 +74,10 @@ class Previewed(msgspec.Struct, kw_only=True):
 
 
 class JobItem(msgspec.Struct, kw_only=True):
-    """`next_for` is the time the next run is for, `next_at` when it comes (later by its jitter).
+    """`next_for` is the scheduled time of the next run, `next_at` when it happens (later by its jitter).
 
-    `asked_by` is the agent whose reminder this is. `failures` are runs in a row that were given up;
-    `waiting` are runs not sent yet. The payload of a reminder that was sent is let go: null.
+    `asked_by` is the agent whose reminder this is. `failures` counts consecutive runs that failed for good;
+    `waiting` are runs not sent yet. The payload of a sent reminder is null: it is released.
     """
 
     job_id: str
@@ -120,7 +122,7 @@ class RemovedJob(msgspec.Struct, kw_only=True):
 
 
 class RunItem(msgspec.Struct, kw_only=True):
-    """`acknowledged_at` is when the agent said that it has it; null while it waits, or was held."""
+    """`acknowledged_at` is when the agent acknowledged the message; null until then, and while it is held."""
 
     run_id: str
     job_id: str
@@ -158,7 +160,7 @@ class Upcoming(msgspec.Struct, kw_only=True):
 
 
 class TimelineBin(msgspec.Struct, kw_only=True):
-    """Firings for times from `at` on: sent, given up, left out, not settled yet, still to come."""
+    """Runs scheduled from `at` on: sent, failed for good, missed, not settled yet, planned."""
 
     at: str
     sent: int
@@ -176,7 +178,7 @@ class RecentRun(msgspec.Struct, kw_only=True):
 
 
 class TimelineLane(msgspec.Struct, kw_only=True):
-    """`recent` are its last runs, newest first, however long ago."""
+    """`recent` are its last runs, newest first, however old."""
 
     job_id: str
     name: str
@@ -186,7 +188,7 @@ class TimelineLane(msgspec.Struct, kw_only=True):
 
 
 class Timeline(msgspec.Struct, kw_only=True, rename={"begins": "from"}):
-    """A bin counts at most `most` planned or missed times. `more`: there are further jobs, older ones."""
+    """A bin counts at most `most` planned or missed times. `more`: there are further, older jobs."""
 
     begins: str
     until: str
@@ -198,7 +200,7 @@ class Timeline(msgspec.Struct, kw_only=True, rename={"begins": "from"}):
 
 
 class SchedulerLeader(msgspec.Struct, kw_only=True):
-    """By the database's clock. `is_live` says whether its lease still stands."""
+    """By the database's clock. `is_live`: its lease has not expired."""
 
     holder: str
     epoch: int
@@ -209,7 +211,7 @@ class SchedulerLeader(msgspec.Struct, kw_only=True):
 
 
 class SchedulerItem(msgspec.Struct, kw_only=True):
-    """`lag_s` is how late the next thing of this tenant is by now; 0 when nothing is overdue."""
+    """`lag_s` is how overdue this tenant's next job or run is; 0 when nothing is overdue."""
 
     leader: SchedulerLeader | None
     last_look_at: str | None
@@ -220,7 +222,7 @@ class SchedulerItem(msgspec.Struct, kw_only=True):
 
 
 class FromNowAnswer(msgspec.Struct, kw_only=True):
-    """So many schedules go on from the present, and so many waiting runs are tried at once."""
+    """How many schedules continue from now, and how many waiting runs are retried at once."""
 
     jobs: int
     runs: int
@@ -228,7 +230,7 @@ class FromNowAnswer(msgspec.Struct, kw_only=True):
 
 
 class DeadLetterItem(msgspec.Struct, kw_only=True):
-    """`source_id` is the job or endpoint, `subject_id` its run or delivery; `preview` how it began."""
+    """`source_id` is the job or endpoint, `subject_id` its run or delivery; `preview` the payload's start."""
 
     letter_id: str
     kind: Literal["job", "webhook"]
@@ -249,7 +251,7 @@ class DeadLetterPage(msgspec.Struct, kw_only=True):
 
 
 class LettersBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Letters by id; or the dead ones of a kind, of a source, or all, oldest last, up to `limit`."""
+    """Letters by id; or the dead ones of a kind, of a source, or all, newest first, up to `limit`."""
 
     ids: Annotated[list[Name], msgspec.Meta(max_length=100)] | None = None
     kind: Literal["job", "webhook"] | None = None
@@ -263,7 +265,7 @@ class NotDone(msgspec.Struct, kw_only=True):
 
 
 class LettersDone(msgspec.Struct, kw_only=True):
-    """`more`: there are further letters of this kind; ask again."""
+    """`more`: there are further letters of this kind; repeat the request."""
 
     done: list[str]
     refused: list[NotDone]

@@ -1,9 +1,9 @@
-"""The scheduler: finds jobs whose time has come and runs that wait, and hands them to the corridor.
+"""The scheduler: finds due jobs and open runs, and submits them to the pipeline.
 
-Law: it decides nothing. Firing, sending and settling are acts that look again under the tenant's lock and are
-fenced by the leader's epoch; a gateway that does not lead does nothing. A tenant where nothing is scheduled
-costs nothing: when its next time is, is read when its record has moved, and waited for. What was cut off
-half way, here or in a gateway that died, is an open run and is found by the next look.
+Law: it decides nothing. Firing, sending and settling are commands that check again under the tenant's lock
+and are fenced by the leader's epoch; a gateway that does not lead does nothing. A tenant without a schedule
+costs nothing: a tenant's next time is read when its record has moved. Work that was interrupted, here or in a
+gateway that died, is an open run and is found by the next poll.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from typing import Any, Protocol
 from observatory.errors import ObservatoryError
 from observatory.features.schedule import commands_firing as firing
 from observatory.features.schedule.types_rows import JobRows
-from observatory.pipeline.state import Act, Principal, Submission, Verdict
+from observatory.pipeline.state import Command, Principal, Submission, SubmissionResult
 from observatory.runtime import worker_context as home
 from observatory.runtime.leader import Leader
 from observatory.runtime.metrics import Measure
 from observatory.runtime.wall_clock import WallClock
-from observatory.runtime.worker_context import Watch
+from observatory.runtime.worker_context import TenantWatch
 
 log = logging.getLogger("observatory.scheduler")
 EVERY_S = 0.5
-# So many of a tenant at a time; the rest follows at once, after the other tenants had their turn.
+# Per tenant and poll; the rest follows at once, after the other tenants.
 LIMIT = 200
-# So much of acts in one transaction: a leader that takes long in one is cut off, and would never be done.
+# Size of commands in one transaction: a long transaction outlives the lease, and would never complete.
 SHARE_BYTES = 1 << 19
-# The corridor could not take it now: nothing was decided, and it is sent again as it was.
+# The pipeline was busy or unavailable: nothing was decided, and the same message is sent again.
 NOT_NOW = frozenset({429, 503})
 Row = dict[str, Any]
 
 
-class Home(home.Home, Protocol):
+class SchedulerContext(home.WorkerContext, Protocol):
     @property
     def clock(self) -> Callable[[], int]: ...
 
 
-def _shares(acts: Iterable[Act]) -> Iterator[list[Act]]:
-    share, size = list[Act](), 0
+def _shares(acts: Iterable[Command]) -> Iterator[list[Command]]:
+    share, size = list[Command](), 0
     for act in acts:
         if share and size + act.size > SHARE_BYTES:
             yield share
@@ -52,10 +52,10 @@ def _shares(acts: Iterable[Act]) -> Iterator[list[Act]]:
 
 
 class Scheduler:
-    def __init__(self, house: Home, rows: JobRows, leader: Leader, wall: WallClock) -> None:
-        self._house, self._rows, self.leader, self._wall = house, rows, leader, wall
-        self._watch = Watch(house.store)
-        # Tenant -> its next time, None when it has none; and where its record stood when that was read.
+    def __init__(self, app: SchedulerContext, rows: JobRows, leader: Leader, wall: WallClock) -> None:
+        self._app, self._rows, self.leader, self._wall = app, rows, leader, wall
+        self._watch = TenantWatch(app.store)
+        # Tenant -> its next time, None when it has none; and the head of its record when that was read.
         self._next: dict[str, tuple[int | None, int]] = {}
         self._epoch: int | None = None
         self.looked_ns = 0
@@ -63,23 +63,23 @@ class Scheduler:
         self.counts = {"fired": 0, "sent": 0, "held": 0, "refused": 0, "dead": 0, "stale": 0}
 
     async def run(self) -> None:
-        """The daemon; its lease is kept by another (`Leader.keep`)."""
+        """The worker's loop; another task renews its lease (`Leader.keep`)."""
         while True:
             await asyncio.sleep(EVERY_S)
             try:
                 more = True
                 while more:
-                    more = await self.look(self._house.clock())
-            except ObservatoryError as error:  # database away, queue full: found again next time
-                log.warning("the schedule waits: %s", error)
+                    more = await self.look(self._app.clock())
+            except ObservatoryError as error:  # database unavailable, queue full: found by the next poll
+                log.warning("scheduler paused: store unavailable: %s", error)
 
     async def look(self, now_ns: int) -> bool:
-        """One look at all tenants; whether there was more than one look takes."""
+        """Poll all tenants once; returns whether there is more work than one poll takes."""
         epoch = await self.leader.lead()
         if epoch != self._epoch:
-            # What another leader left is not known here.
-            self._epoch, self._watch, self._next = epoch, Watch(self._house.store), {}
-        if epoch is None or self._wall.is_parted:
+            # The state another leader left is not known here.
+            self._epoch, self._watch, self._next = epoch, TenantWatch(self._app.store), {}
+        if epoch is None or self._wall.is_clock_off:
             return False
         await self._learn()
         more, lag_ns = False, 0
@@ -88,19 +88,19 @@ class Scheduler:
                 lag_ns = max(lag_ns, now_ns - at_ns if at_ns != firing.AT_ONCE else 0)
                 try:
                     more = await self._serve(tenant_id, epoch, now_ns) or more
-                except ObservatoryError as error:  # of this tenant, found again; others need not wait for it
-                    log.warning("the schedule of a tenant waits: %s", error)
+                except ObservatoryError as error:  # of this tenant, found again; others do not wait for it
+                    log.warning("scheduler paused for one tenant: %s", error)
         self.looked_ns, self.lag_ns = now_ns, lag_ns
         return more
 
     async def _learn(self) -> None:
-        """When the next times are, of the tenants whose record has moved."""
+        """Read the next times of the tenants whose record has moved."""
         for tenant_id, head in await self._watch.awake():
             self._next[tenant_id] = (await self._rows.earliest(tenant_id), head)
             self._watch.rest(tenant_id, head)
 
     async def _serve(self, tenant_id: str, epoch: int, now_ns: int) -> bool:
-        who = self._house.principal_of_house(tenant_id)
+        who = self._app.gateway_principal(tenant_id)
         due = await self._fire(who, epoch, now_ns)
         waiting = await self._rows.runs_due(tenant_id, now_ns, LIMIT)
         fresh = {run["run_id"] for run in due}
@@ -109,16 +109,16 @@ class Scheduler:
         sent = await self._send(who, due, epoch, now_ns)
         head = self._next[tenant_id][1]
         self._next[tenant_id] = (await self._rows.earliest(tenant_id), head)
-        # A corridor that takes nothing now is not asked again at once.
+        # A pipeline that accepted nothing is not retried at once.
         return (len(waiting) == LIMIT or len(fresh) >= LIMIT) and (sent > 0 or not due)
 
     async def _fire(self, who: Principal, epoch: int, now_ns: int) -> list[Row]:
         jobs = await self._rows.jobs_due(who.tenant_id, now_ns, LIMIT)
         busy = await self._at_work(who.tenant_id, jobs)
-        acts, verdicts = list[Act](), list[Verdict]()
+        acts, verdicts = list[Command](), list[SubmissionResult]()
         for job in jobs:
             acts.append(firing.fire(who, job, epoch, now_ns, job["last_seq"] in busy))
-            await asyncio.sleep(0)  # what is long overdue takes a while to count: others have their turn
+            await asyncio.sleep(0)  # planning a long overdue job takes a while: let other tasks run
         for share in _shares(acts):
             verdicts += await self._act(who, share)
         due = [run for verdict in verdicts for run in (verdict.answer or [])]
@@ -126,29 +126,31 @@ class Scheduler:
         return due
 
     async def _ready(self, who: Principal, runs: Sequence[Row], epoch: int, now_ns: int) -> list[Row]:
-        """Of runs in line and of those refused before: which are to be sent now."""
+        """Which queued and previously refused runs are sent now."""
         if not runs:
             return []
         ids = sorted({run["job_id"] for run in runs})
-        jobs = {row["job_id"]: row for row in await self._house.store.rows(who.tenant_id, "jobs", job_id=ids)}
+        jobs = {row["job_id"]: row for row in await self._app.store.rows(who.tenant_id, "jobs", job_id=ids)}
         busy = await self._at_work(who.tenant_id, jobs.values())
-        mine = [(run, jobs[run["job_id"]]) for run in runs if run["job_id"] in jobs]
-        acts = [firing.ready(who, run, job, epoch, now_ns, job["last_seq"] in busy) for run, job in mine]
+        known = [(run, jobs[run["job_id"]]) for run in runs if run["job_id"] in jobs]
+        acts = [
+            firing.recheck_run(who, run, job, epoch, now_ns, job["last_seq"] in busy) for run, job in known
+        ]
         verdicts = await self._act(who, acts)
         return [verdict.answer for verdict in verdicts if isinstance(verdict.answer, dict)]
 
     async def _at_work(self, tenant_id: str, jobs: Iterable[Row]) -> set[int]:
-        """Numbers of what such jobs sent last and nobody has acknowledged; asked only where it matters."""
+        """Numbers of the last messages not acknowledged yet; read only for jobs that forbid overlap."""
         numbers = {job["last_seq"] for job in jobs if job["overlap"] != "allow"} - {None}
-        found = await self._rows.acknowledged(tenant_id, sorted(numbers)) if numbers else {}
-        return {number for number, acked_ns in found.items() if acked_ns is None}
+        acked = await self._rows.acknowledged(tenant_id, sorted(numbers)) if numbers else {}
+        return {number for number, acked_ns in acked.items() if acked_ns is None}
 
     async def _send(self, who: Principal, runs: Sequence[Row], epoch: int, now_ns: int) -> int:
-        """How many the corridor answered for good."""
+        """Send the runs; returns how many got a final answer from the pipeline."""
         if not runs:
             return 0
-        messages: list[Submission] = [firing.call(who, run, now_ns) for run in runs]
-        verdicts = await self._house.committer.submit(who.tenant_id, messages)
+        messages: list[Submission] = [firing.message_of_run(who, run, now_ns) for run in runs]
+        verdicts = await self._app.committer.submit(who.tenant_id, messages)
         settled = [
             firing.settle(who, run, verdict, epoch, now_ns)
             for run, verdict in zip(runs, verdicts, strict=True)
@@ -159,11 +161,11 @@ class Scheduler:
                 self.counts[done.answer] += 1
         return len(settled)
 
-    async def _act(self, who: Principal, acts: Sequence[Act]) -> list[Verdict]:
-        """What was done; an act of an older epoch did nothing, and the lease is asked for again."""
+    async def _act(self, who: Principal, acts: Sequence[Command]) -> list[SubmissionResult]:
+        """Submit commands; after one with a stale epoch, which changes nothing, the lease is read again."""
         if not acts:
             return []
-        verdicts = await self._house.committer.submit(who.tenant_id, acts)
+        verdicts = await self._app.committer.submit(who.tenant_id, acts)
         stale = sum(verdict.answer is firing.STALE for verdict in verdicts)
         if stale:
             self.counts["stale"] += stale
@@ -177,14 +179,14 @@ class Scheduler:
             Measure(
                 f"{name}_runs_total",
                 "counter",
-                "Runs of jobs by what came of them.",
+                "Runs of jobs by outcome.",
                 count,
-                {"outcome": what},
+                {"outcome": outcome},
             )
-            for what, count in self.counts.items()
+            for outcome, count in self.counts.items()
         ]
         return [
-            Measure(f"{name}_leads", "gauge", "1 while this gateway leads the schedule.", int(leads)),
+            Measure(f"{name}_is_leader", "gauge", "1 while this gateway leads the schedule.", int(leads)),
             Measure(
                 f"{name}_epoch",
                 "gauge",
@@ -192,10 +194,13 @@ class Scheduler:
                 self.leader.epoch or 0,
             ),
             Measure(
-                f"{name}_look_seconds", "gauge", "When it last looked, in Unix time.", self.looked_ns / 1e9
+                f"{name}_poll_seconds", "gauge", "When it last polled, in Unix time.", self.looked_ns / 1e9
             ),
             Measure(
-                f"{name}_lag_seconds", "gauge", "How late the latest job was at that look.", self.lag_ns / 1e9
+                f"{name}_lag_seconds",
+                "gauge",
+                "How late the most overdue job was at that poll.",
+                self.lag_ns / 1e9,
             ),
             *ended,
         ]

@@ -1,13 +1,13 @@
-"""Reads of the search index over either database: words, filters, likeness (rules S270–S277).
+"""Queries of the search index on either database: words, filters, similarity (rules S270–S277).
 
-What is looked at is capped and the answer says so: the newest `LOOK` documents with the words, of these the
+Scans are capped and the answer reports it: the newest `LOOK` documents with the words, and of these the
 newest that pass the filters. Comparing vectors and embedding run in threads; the event loop only waits.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -27,37 +27,36 @@ from sqlalchemy import (
     text,
 )
 
+from observatory.derived.tables import cursors, documents, steps, vectors
 from observatory.features.search.types_query import (
-    Bins,
+    AgentHitCount,
     Clause,
-    Face,
-    Near,
-    Nearest,
+    MatchingTexts,
     Scope,
-    Spoke,
-    Term,
-    Texts,
-    Wanted,
+    SimilarDocument,
+    SimilarDocuments,
+    StepFacets,
+    TimeCounts,
 )
+from observatory.features.search.vector_index import TenantVectors, VectorIndex, parse_vectors
 from observatory.store import search_postgres as postgres
 from observatory.store import search_sqlite as sqlite
-from observatory.store.derived_tables import cursors, documents, steps, vectors
 from observatory.store.embedding import Embedder, bits_of, embedder
 from observatory.store.fetches import Fetches, portions
-from observatory.store.likeness import Likeness, Vectors, told
 from observatory.store.lists import any_of
+from observatory.store.search_query import Term, WordQuery
 
-LOOK = 50_000  # documents with the words that filters are tried on, newest first
-EXCLUDED = 200_000  # documents with unwanted words that are left out
+LOOK = 50_000  # documents with the words that filters are applied to, newest first
+EXCLUDED = 200_000  # documents with excluded words that are left out
 AMONG = 50_000  # documents that pass the filters and are compared
-RECENT = 100_000  # numbers filters without an index are tried on
+RECENT = 100_000  # newest numbers that filters without an index are applied to
 COUNTED = 100_000  # messages that pass filters and are counted by time
-COUNTED_ALL = 1_000_000  # the same without filters: times alone are read, from their index
+COUNTED_ALL = 1_000_000  # the same without filters: only times are read, from their index
 INDEXED: Final = {"agent", "session"}
 CANDIDATES = 200  # nearest by bits, embedded again and ordered exactly
-WIDER = 3_000  # nearest by bits when the filters are tried afterwards
+WIDER = 3_000  # nearest by bits when the filters are applied afterwards
 PAGE = 16_384  # vectors read at once
-AROUND = 1_000  # rows around a time: the clock may have run backwards a little
+AROUND = 1_000  # rows around a time: the clock may have been set back a little
 MANY = 5_000  # values of one IN list
 LARGEST = (1 << 63) - 1
 COLUMNS: Final = {
@@ -86,37 +85,33 @@ LOAD = {
 }
 
 
-def extra_ddl(dialect: str) -> Sequence[str]:
-    return sqlite.DDL if dialect == "sqlite" else postgres.DDL
-
-
 def condition(clause: Clause) -> ColumnElement[bool]:
     column: ColumnElement[Any] = COLUMNS[clause.field]
     if clause.op == "in":
-        met: ColumnElement[bool] = any_of(column, clause.values) if clause.values else false()
-        return or_(column.is_(None), not_(met)) if clause.negated else met
+        test: ColumnElement[bool] = any_of(column, clause.values) if clause.values else false()
+        return or_(column.is_(None), not_(test)) if clause.negated else test
     (value,) = clause.values
-    met = {"<": column < value, "<=": column <= value, ">": column > value, ">=": column >= value}[clause.op]
-    return or_(column.is_(None), not_(met)) if clause.negated else met
+    test = {"<": column < value, "<=": column <= value, ">": column > value, ">=": column >= value}[clause.op]
+    return or_(column.is_(None), not_(test)) if clause.negated else test
 
 
 class SearchReads(Fetches):
     dialect: str
-    _likeness: Likeness | None = None
-    _loading: WeakValueDictionary[str, asyncio.Lock] | None = None  # of each tenant that loads now
+    _likeness: VectorIndex | None = None
+    _loading: WeakValueDictionary[str, asyncio.Lock] | None = None  # one per tenant that is loading now
 
-    def _hits(self, tenant_id: str, wanted: Wanted, scope: Scope, most: int) -> Subquery:
+    def _hits(self, tenant_id: str, wanted: WordQuery, scope: Scope, most: int) -> Subquery:
         words = sqlite.hits if self.dialect == "sqlite" else postgres.hits
         return words(tenant_id, wanted, scope.after, scope.until, most)
 
-    async def texts(self, tenant_id: str, wanted: Wanted, scope: Scope, limit: int) -> Texts:
+    async def texts(self, tenant_id: str, wanted: WordQuery, scope: Scope, limit: int) -> MatchingTexts:
         most = LOOK if scope.clauses else limit + 1
         hits = self._hits(tenant_id, wanted, scope, most)
         source = hits.join(documents, and_(documents.c.tenant_id == tenant_id, documents.c.seq == hits.c.seq))
         query = select(documents.c.seq, documents.c.body)
         if scope.clauses:
-            mine = and_(steps.c.tenant_id == tenant_id, steps.c.seq == hits.c.seq)
-            source = source.join(steps, mine)
+            same_step = and_(steps.c.tenant_id == tenant_id, steps.c.seq == hits.c.seq)
+            source = source.join(steps, same_step)
             query = query.where(*map(condition, scope.clauses))
         query = query.select_from(source).order_by(documents.c.seq.desc()).limit(limit + 1)
         rows = await self.fetch(tenant_id, query)
@@ -124,11 +119,13 @@ class SearchReads(Fetches):
         if scope.clauses and not capped:
             seen = await self.fetch(tenant_id, select(func.count()).select_from(hits))
             capped = seen[0][0] >= LOOK
-        return Texts([(row[0], row[1]) for row in rows[:limit]], capped)
+        return MatchingTexts([(row[0], row[1]) for row in rows[:limit]], capped)
 
-    async def speakers(self, tenant_id: str, wanted: Wanted, scope: Scope) -> tuple[list[Spoke], bool]:
+    async def speakers(
+        self, tenant_id: str, wanted: WordQuery, scope: Scope
+    ) -> tuple[list[AgentHitCount], bool]:
         hits = self._hits(tenant_id, wanted, scope, LOOK)
-        mine = and_(steps.c.tenant_id == tenant_id, steps.c.seq == hits.c.seq)
+        same_step = and_(steps.c.tenant_id == tenant_id, steps.c.seq == hits.c.seq)
         count = func.count().label("count")
         query = (
             select(
@@ -138,19 +135,19 @@ class SearchReads(Fetches):
                 func.max(steps.c.at_ns),
                 func.max(steps.c.seq),
             )
-            .select_from(hits.join(steps, mine))
+            .select_from(hits.join(steps, same_step))
             .where(*map(condition, (*scope.clauses, *scope.times)))
             .group_by(steps.c.agent_no)
             .order_by(count.desc(), steps.c.agent_no)
         )
-        rows = [Spoke(*row) for row in await self.fetch(tenant_id, query)]
+        rows = [AgentHitCount(*row) for row in await self.fetch(tenant_id, query)]
         if scope.clauses:
             seen = await self.fetch(tenant_id, select(func.count()).select_from(hits))
             return rows, seen[0][0] >= LOOK
         return rows, sum(row.times for row in rows) >= LOOK
 
     async def span(self, tenant_id: str, scope: Scope) -> tuple[int, int] | None:
-        # Two questions: each is the end of an index; asked together all of it would be read.
+        # Two queries: each reads one end of an index; one query for both would read all of it.
         ends: list[int] = []
         for order in (steps.c.at_ns, steps.c.at_ns.desc()):
             query = select(steps.c.at_ns).where(steps.c.tenant_id == tenant_id)
@@ -158,34 +155,34 @@ class SearchReads(Fetches):
             ends += [row[0] for row in await self.fetch(tenant_id, query)]
         return (ends[0], ends[1]) if len(ends) == 2 else None
 
-    async def bins(self, tenant_id: str, wanted: Wanted, scope: Scope, width_ns: int) -> Bins:
-        mine = steps.c.tenant_id == tenant_id
+    async def bins(self, tenant_id: str, wanted: WordQuery, scope: Scope, width_ns: int) -> TimeCounts:
+        of_tenant = steps.c.tenant_id == tenant_id
         if wanted.every:
             hits, most = self._hits(tenant_id, wanted, scope, LOOK), LOOK
-            joined = hits.join(steps, and_(mine, steps.c.seq == hits.c.seq))
+            joined = hits.join(steps, and_(of_tenant, steps.c.seq == hits.c.seq))
             passing = select(steps.c.at_ns).select_from(joined)
             passing = passing.where(*map(condition, (*scope.clauses, *scope.times)))
         else:
             plain = not (scope.clauses or wanted.none)
             most = COUNTED_ALL if plain else COUNTED
-            passing = select(steps.c.at_ns).where(mine, *map(condition, (*scope.clauses, *scope.times)))
+            passing = select(steps.c.at_ns).where(of_tenant, *map(condition, (*scope.clauses, *scope.times)))
             if plain:  # the index of times, from its newest end
                 passing = passing.order_by(steps.c.at_ns.desc()).limit(most)
             else:
                 passing = passing.where(steps.c.seq > scope.after, steps.c.seq <= scope.until)
                 if wanted.none:
-                    unwanted = self._hits(tenant_id, Wanted((wanted.none,)), scope, EXCLUDED)
+                    unwanted = self._hits(tenant_id, WordQuery((wanted.none,)), scope, EXCLUDED)
                     passing = passing.where(steps.c.seq.not_in(select(unwanted.c.seq)))
                 passing = passing.order_by(steps.c.seq.desc()).limit(most)
-        found = passing.subquery("passing")
-        bin_no = (found.c.at_ns // width_ns).label("bin")
-        query = select(bin_no, func.count()).select_from(found).group_by(bin_no)
+        passed = passing.subquery("passing")
+        bin_no = (passed.c.at_ns // width_ns).label("bin")
+        query = select(bin_no, func.count()).select_from(passed).group_by(bin_no)
         counts = {int(row[0]): int(row[1]) for row in await self.fetch(tenant_id, query)}
         capped = sum(counts.values()) >= most
         if wanted.every and scope.clauses and not capped:
             seen = await self.fetch(tenant_id, select(func.count()).select_from(hits))
             capped = seen[0][0] >= LOOK
-        return Bins(counts, capped)
+        return TimeCounts(counts, capped)
 
     async def newest(self, tenant_id: str, scope: Scope, none: tuple[Term, ...], limit: int) -> list[int]:
         query = (
@@ -196,50 +193,54 @@ class SearchReads(Fetches):
             .limit(limit)
         )
         if none:
-            unwanted = self._hits(tenant_id, Wanted((none,)), scope, EXCLUDED)
+            unwanted = self._hits(tenant_id, WordQuery((none,)), scope, EXCLUDED)
             query = query.where(steps.c.seq.not_in(select(unwanted.c.seq)))
         return [row[0] for row in await self.fetch(tenant_id, query)]
 
     async def window(self, tenant_id: str, since_ns: int | None, until_ns: int | None) -> tuple[int, int]:
         after, until = 0, LARGEST >> 24
-        mine, at = steps.c.tenant_id == tenant_id, steps.c.at_ns
+        of_tenant, at = steps.c.tenant_id == tenant_id, steps.c.at_ns
         if since_ns is not None:
-            rows = select(steps.c.seq).where(mine, at >= since_ns).order_by(at).limit(AROUND).subquery()
-            found = (await self.fetch(tenant_id, select(func.min(rows.c.seq))))[0][0]
-            after = until if found is None else found - 1
+            rows = select(steps.c.seq).where(of_tenant, at >= since_ns).order_by(at).limit(AROUND).subquery()
+            lowest = (await self.fetch(tenant_id, select(func.min(rows.c.seq))))[0][0]
+            after = until if lowest is None else lowest - 1
         if until_ns is not None:
             rows = (
-                select(steps.c.seq).where(mine, at <= until_ns).order_by(at.desc()).limit(AROUND).subquery()
+                select(steps.c.seq)
+                .where(of_tenant, at <= until_ns)
+                .order_by(at.desc())
+                .limit(AROUND)
+                .subquery()
             )
-            found = (await self.fetch(tenant_id, select(func.max(rows.c.seq))))[0][0]
-            until = 0 if found is None else found
+            highest = (await self.fetch(tenant_id, select(func.max(rows.c.seq))))[0][0]
+            until = 0 if highest is None else highest
         return after, until
 
-    async def faces(self, tenant_id: str, numbers: Collection[int]) -> dict[int, Face]:
-        made = (steps.c[name] for name in Face._fields)
-        query = select(*made).where(steps.c.tenant_id == tenant_id)
-        found: dict[int, Face] = {}
+    async def faces(self, tenant_id: str, numbers: Collection[int]) -> dict[int, StepFacets]:
+        columns = (steps.c[name] for name in StepFacets._fields)
+        query = select(*columns).where(steps.c.tenant_id == tenant_id)
+        by_seq: dict[int, StepFacets] = {}
         for some in portions(sorted(numbers), MANY):
             rows = await self.fetch(tenant_id, query.where(any_of(steps.c.seq, some)))
-            found |= {row[0]: Face(*row) for row in rows}
-        return found
+            by_seq |= {row[0]: StepFacets(*row) for row in rows}
+        return by_seq
 
-    async def nearest(self, tenant_id: str, text: str, scope: Scope, limit: int) -> Nearest | None:
+    async def nearest(self, tenant_id: str, text: str, scope: Scope, limit: int) -> SimilarDocuments | None:
         model = await asyncio.to_thread(embedder)
         if model is None:
             return None
-        kept = await self._vectors(tenant_id)
+        cached = await self._vectors(tenant_id)
         vector = await asyncio.to_thread(model.embed, [text])
         if not vector.any():
-            return Nearest([], False)
+            return SimilarDocuments([], False)
         signs, most = bits_of(vector)[0], max(limit, CANDIDATES)
         among, partial = await self._among(tenant_id, scope)
-        best = await asyncio.to_thread(kept.scan, signs, scope.after, scope.until, among, most)
-        if partial:  # and of the nearest anywhere those that pass
-            wide = await asyncio.to_thread(kept.scan, signs, scope.after, scope.until, None, WIDER)
+        best = await asyncio.to_thread(cached.scan, signs, scope.after, scope.until, among, most)
+        if partial:  # add those of the nearest anywhere that pass the filters
+            wide = await asyncio.to_thread(cached.scan, signs, scope.after, scope.until, None, WIDER)
             best = list(dict.fromkeys([*best, *await self._passing(tenant_id, scope, wide)]))[: 2 * most]
-        found = await asyncio.to_thread(_ordered, model, vector, await self._bodies(tenant_id, best))
-        return Nearest(found[:limit], partial or not kept.is_whole)
+        ordered = await asyncio.to_thread(_ordered, model, vector, await self._bodies(tenant_id, best))
+        return SimilarDocuments(ordered[:limit], partial or not cached.is_whole)
 
     async def _among(self, tenant_id: str, scope: Scope) -> tuple[Any, bool]:
         """The documents that pass the filters, and whether there may be more; None for all."""
@@ -254,8 +255,8 @@ class SearchReads(Fetches):
 
     async def _passing(self, tenant_id: str, scope: Scope, numbers: list[int]) -> list[int]:
         query = select(steps.c.seq).where(steps.c.tenant_id == tenant_id, *map(condition, scope.clauses))
-        met = {row[0] for row in await self.fetch(tenant_id, query.where(any_of(steps.c.seq, numbers)))}
-        return [number for number in numbers if number in met]
+        passing = {row[0] for row in await self.fetch(tenant_id, query.where(any_of(steps.c.seq, numbers)))}
+        return [number for number in numbers if number in passing]
 
     async def _bodies(self, tenant_id: str, numbers: list[int]) -> list[tuple[int, int, str]]:
         query = select(documents.c.seq, documents.c.meant, documents.c.body).where(
@@ -263,40 +264,44 @@ class SearchReads(Fetches):
         )
         return [tuple(row) for row in await self.fetch(tenant_id, query)] if numbers else []
 
-    async def _vectors(self, tenant_id: str) -> Vectors:
-        """All that is folded: read on from where memory ends."""
+    async def _vectors(self, tenant_id: str) -> TenantVectors:
+        """All folded vectors: reads those added since the cache was filled."""
         if self._likeness is None or self._loading is None:
-            self._likeness, self._loading = Likeness(), WeakValueDictionary()
+            self._likeness, self._loading = VectorIndex(), WeakValueDictionary()
         head = select(cursors.c.seq).where(cursors.c.tenant_id == tenant_id, cursors.c.name == "fold")
         async with self._loading.setdefault(tenant_id, asyncio.Lock()):
             rows = await self.fetch(tenant_id, head)
-            kept = self._likeness.of(tenant_id, rows[0][0] if rows else 0)
+            cached = self._likeness.of(tenant_id, rows[0][0] if rows else 0)
             while True:
-                ((turns, seqs, signs),) = await self.fetch(tenant_id, self._load(tenant_id, kept))
+                ((turns, seqs, signs),) = await self.fetch(tenant_id, self._load(tenant_id, cached))
                 if not turns:
                     break
-                more = await asyncio.to_thread(told, turns, seqs, signs)
-                await asyncio.to_thread(kept.add, more)
+                more = await asyncio.to_thread(parse_vectors, turns, seqs, signs)
+                await asyncio.to_thread(cached.add, more)
                 self._likeness.trim()
                 if len(more.turns) < PAGE:
                     break
-            return kept
+            return cached
 
-    def _load(self, tenant_id: str, kept: Vectors) -> Any:
+    def _load(self, tenant_id: str, cached: TenantVectors) -> Any:
         return text(LOAD[self.dialect]).bindparams(
             bindparam("of_tenant", tenant_id, Text),
-            bindparam("turn", kept.turn, BigInteger),
-            bindparam("seq", kept.seq, BigInteger),
+            bindparam("turn", cached.turn, BigInteger),
+            bindparam("seq", cached.seq, BigInteger),
             bindparam("most", PAGE, BigInteger),
         )
 
 
-def _ordered(model: Embedder, vector: Any, found: list[tuple[int, int, str]]) -> list[Near]:
-    """By exact likeness, the newer first among equals."""
-    if not found:
+def _ordered(model: Embedder, vector: Any, rows: list[tuple[int, int, str]]) -> list[SimilarDocument]:
+    """By exact similarity, the newer first among equals."""
+    if not rows:
         return []
-    likeness = model.embed([body[:meant] for _, meant, body in found]) @ vector[0]
+    likeness = model.embed([body[:meant] for _, meant, body in rows]) @ vector[0]
     made = [
-        Near(seq, round(float(one), 4), body) for (seq, _, body), one in zip(found, likeness, strict=True)
+        SimilarDocument(seq, round(float(one), 4), body)
+        for (seq, _, body), one in zip(rows, likeness, strict=True)
     ]
     return sorted(made, key=lambda near: (-near.likeness, -near.seq))
+
+
+DERIVED_QUERIES = (SearchReads,)

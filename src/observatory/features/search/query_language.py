@@ -1,8 +1,8 @@
-"""The query language: words, phrases, meaning, filters and times out of one line (rules S272, S273, S660).
+"""The query language: parses words, phrases, meaning, filters and times from one line (S272, S273, S660).
 
-Law: whatever is typed is read as well as it can be and never refused; what could not be read is told in
-`warnings`, and `problems` says where it stands. Words leave here only as letters and digits
-(features/search/words.py), values only as values: nothing of a question is ever part of a statement.
+Law: every input is parsed as well as possible and never refused; what could not be parsed is reported in
+`warnings`, with its position in `problems`. Words leave here only as letters and digits
+(features/search/words.py), values only as bound values: no part of a query is ever part of a statement.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from observatory.features.search.types_query import Clause, Operator, Term, Wanted
+from observatory.features.search.types_query import Clause, Operator
 from observatory.features.search.words import words_of
 from observatory.protocol.envelope import BY_TYPE
+from observatory.store.search_query import Term, WordQuery
 
-LONGEST = 4_096  # characters of a question
-MOST_TERMS = 32
-MOST_WARNINGS = 20
+LONGEST = 4_096  # characters of a query
+MAX_TERMS = 32
+MAX_WARNINGS = 20
 NAMES: Final = ("agent", "session", "type", "state", "status", "tool", "cluster")
 FIGURES: Final = ("entropy", "cost", "confidence", "tokens")
 TIMES: Final = ("since", "until")
@@ -30,33 +31,33 @@ ALIASES: Final = {"from": "since", "after": "since", "before": "until", "to": "u
 UNITS: Final = {"ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 QUOTES: Final = {'"': '"', "“": "”", "„": "“", "«": "»"}
 LARGEST: Final = (1 << 63) - 1
-LATEST_NS: Final = 9_183_110_400_000_000_000  # 2261-01-01: what our clock can tell
+LATEST_NS: Final = 9_183_110_400_000_000_000  # 2261-01-01: the latest time the clock module can represent
 _duration = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|min|m|h|d|w)", re.ASCII).fullmatch
 _figure = re.compile(r"(<=|>=|<|>|=|)(.+)", re.DOTALL).fullmatch
 _key = re.compile(r"([A-Za-z_]{1,32}):").match
 
 
-class Problem(NamedTuple):
-    """Something that was not read as it was typed: from which character to which, and what to do."""
+class QueryProblem(NamedTuple):
+    """A part of the query that was not read as typed: its first and last character, and what to do."""
 
     start: int
     end: int
     sentence: str
 
 
-class Query(msgspec.Struct, frozen=True):
-    """A question as it was understood."""
+class SearchQuery(msgspec.Struct, frozen=True):
+    """A parsed query."""
 
-    wanted: Wanted = Wanted()
-    meaning: tuple[str, ...] = ()  # what was marked with ~
-    said: tuple[str, ...] = ()  # plain words and phrases as typed: what likeness is looked for, too
-    phrases: tuple[Term, ...] = ()  # in quotes: every hit must hold them
+    wanted: WordQuery = WordQuery()
+    meaning: tuple[str, ...] = ()  # text marked with ~
+    said: tuple[str, ...] = ()  # plain words and phrases as typed: also compared by similarity
+    phrases: tuple[Term, ...] = ()  # in quotes: every hit must contain them
     clauses: tuple[Clause, ...] = ()
     since_ns: int | None = None
     until_ns: int | None = None
     warnings: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()  # the warnings that have a place
-    lost: bool = False  # something was asked for, and none of it could be read
+    problems: tuple[QueryProblem, ...] = ()  # the warnings that have a position
+    lost: bool = False  # the query is not empty, but none of it could be parsed
 
     @property
     def has_words(self) -> bool:
@@ -64,26 +65,26 @@ class Query(msgspec.Struct, frozen=True):
 
     @property
     def likeness(self) -> str:
-        """The words whose meaning is looked for."""
+        """The text that is compared by similarity."""
         return " ".join(self.meaning or self.said)
 
 
-class Piece(NamedTuple):
+class QueryPiece(NamedTuple):
     sign: str  # "", "-" or "~"
     key: str
     text: str
     quoted: bool
     start: int = 0
     end: int = 0
-    open: int | None = None  # the quote that is never closed
+    open: int | None = None  # position of a quote that is never closed
 
 
-def parse(text: str, now_ns: int) -> Query:
-    return _Reading(now_ns).read(text)
+def parse(text: str, now_ns: int) -> SearchQuery:
+    return _Parser(now_ns).read(text)
 
 
-def pieces(text: str) -> Iterator[Piece]:
-    """What stands between spaces; quotes hold together, a quote that is never closed holds to the end."""
+def pieces(text: str) -> Iterator[QueryPiece]:
+    """Split at spaces; quoted text stays together, and an unclosed quote extends to the end."""
     at, size = 0, len(text)
     while at < size:
         if text[at].isspace():
@@ -93,27 +94,27 @@ def pieces(text: str) -> Iterator[Piece]:
         if text[at] in "-~!−" and at + 1 < size and not text[at + 1].isspace():
             sign = "~" if text[at] == "~" else "-"
             at += 1
-        found = _key(text, at)
-        key = found[1].lower() if found else ""
-        if found:
-            at = found.end()
+        match = _key(text, at)
+        key = match[1].lower() if match else ""
+        if match:
+            at = match.end()
         if at < size and text[at] in QUOTES:
             closing = QUOTES[text[at]]
             end, opened = text.find(closing, at + 1), at
             unclosed = end < 0
             end = size if unclosed else end
             stop = min(size, end + 1)
-            yield Piece(sign, key, text[at + 1 : end], True, start, stop, opened if unclosed else None)
+            yield QueryPiece(sign, key, text[at + 1 : end], True, start, stop, opened if unclosed else None)
             at = end + 1
         else:
             end = at
             while end < size and not text[end].isspace():
                 end += 1
-            yield Piece(sign, key, text[at:end], False, start, end)
+            yield QueryPiece(sign, key, text[at:end], False, start, end)
             at = end
 
 
-class _Reading:
+class _Parser:
     def __init__(self, now_ns: int) -> None:
         self._now_ns = now_ns
         self._groups: list[list[Term]] = []
@@ -124,13 +125,13 @@ class _Reading:
         self._clauses: list[Clause] = []
         self._times: dict[str, int] = {}
         self._warnings: list[str] = []
-        self._problems: list[Problem] = []
-        self._at: tuple[int, int] | None = None  # of the piece that is read
+        self._problems: list[QueryProblem] = []
+        self._at: tuple[int, int] | None = None  # position of the current piece
         self._or = False
         self._not = False
         self._lost = False
 
-    def read(self, text: str) -> Query:
+    def read(self, text: str) -> SearchQuery:
         text = text.encode("utf-8", "replace").decode().replace("\0", " ")
         if len(text) > LONGEST:
             text = text[:LONGEST]
@@ -138,23 +139,23 @@ class _Reading:
             self._warn(f"only the first {LONGEST:,} characters were read")
         for piece in pieces(text):
             self._at = (piece.start, piece.end)
-            if piece.open is not None:  # read to the end, so nothing is lost by it
-                self._note("this quote is never closed; it was read to the end", piece.open, piece.open + 1)
+            if piece.open is not None:  # read to the end, so nothing is lost
+                self._note("this quote is not closed; it was read to the end", piece.open, piece.open + 1)
             self._take(piece)
         if self._or:
-            self._warn("OR stands at the end and joins nothing")
+            self._warn("OR at the end joins nothing")
         if self._not:
-            self._warn("NOT stands at the end and leaves out nothing")
-        return Query(
-            Wanted(tuple(map(tuple, self._groups)), tuple(self._none)),
+            self._warn("NOT at the end excludes nothing")
+        return SearchQuery(
+            WordQuery(tuple(map(tuple, self._groups)), tuple(self._none)),
             tuple(self._meaning),
             tuple(self._said),
             tuple(self._phrases),
             tuple(self._clauses),
             self._times.get("since"),
             self._times.get("until"),
-            tuple(self._warnings[:MOST_WARNINGS]),
-            tuple(self._problems[:MOST_WARNINGS]),
+            tuple(self._warnings[:MAX_WARNINGS]),
+            tuple(self._problems[:MAX_WARNINGS]),
             self._lost and not (self._groups or self._none or self._meaning or self._clauses or self._times),
         )
 
@@ -166,15 +167,15 @@ class _Reading:
     def _note(self, sentence: str, start: int, end: int) -> None:
         if sentence not in self._warnings:
             self._warnings.append(sentence)
-        if end > start and len(self._problems) < MOST_WARNINGS:
-            self._problems.append(Problem(start, end, sentence))
+        if end > start and len(self._problems) < MAX_WARNINGS:
+            self._problems.append(QueryProblem(start, end, sentence))
 
-    def _take(self, piece: Piece) -> None:
+    def _take(self, piece: QueryPiece) -> None:
         bare = not (piece.quoted or piece.key or piece.sign)
         if bare and piece.text in ("OR", "|", "||"):
             self._or = bool(self._groups)
             if not self._or:
-                self._warn("OR stands at the beginning and joins nothing")
+                self._warn("OR at the beginning joins nothing")
         elif bare and piece.text == "NOT":
             self._not = True
         elif not (bare and piece.text in ("AND", "&", "&&")):
@@ -182,7 +183,7 @@ class _Reading:
                 piece, self._not = piece._replace(sign="-"), False
             self._put(piece)
 
-    def _put(self, piece: Piece) -> None:
+    def _put(self, piece: QueryPiece) -> None:
         key = ALIASES.get(piece.key, piece.key)
         if piece.sign == "~":
             self._mean(piece)
@@ -194,27 +195,27 @@ class _Reading:
             self._time(key, piece)
         else:
             if key and not piece.text.startswith("//"):
-                self._warn(f"{key}: is no filter; it was searched as words")
+                self._warn(f"{key}: is not a filter; it was searched as words")
             self._word(piece)
 
-    def _mean(self, piece: Piece) -> None:
+    def _mean(self, piece: QueryPiece) -> None:
         text = f"{piece.key} {piece.text}" if piece.key else piece.text
         if words_of(text):
             self._meaning.append(text)
         else:
-            self._warn(f"~{_short(text)} holds no word")
+            self._warn(f"~{_short(text)} contains no word")
 
-    def _word(self, piece: Piece) -> None:
+    def _word(self, piece: QueryPiece) -> None:
         if not piece.quoted and any(letter in piece.text for letter in "()"):
-            self._warn("brackets are not read; join words with OR, leave some out with -")
+            self._warn("brackets are not supported; join words with OR, exclude words with -")
         text = f"{piece.key} {piece.text}" if piece.key else piece.text
         words = tuple(words_of(text))
         if not words:
             if text.strip("()"):
-                self._warn(f"{_short(text)} holds no word and was left out")
+                self._warn(f"{_short(text)} contains no word and was ignored")
             return
-        if len(self._none) + sum(map(len, self._groups)) >= MOST_TERMS:
-            self._warn(f"only the first {MOST_TERMS} words were searched")
+        if len(self._none) + sum(map(len, self._groups)) >= MAX_TERMS:
+            self._warn(f"only the first {MAX_TERMS} words were searched")
             return
         term = Term(words, not piece.quoted and text.endswith("*") and len(text) > 1)
         if piece.sign == "-":
@@ -224,43 +225,43 @@ class _Reading:
         if self._or:
             self._groups[-1].append(term)
             self._or = False
-            # One of them is enough: none is a must any more.
+            # Any one of an OR group is enough, so none of them is required.
             self._phrases = [one for one in self._phrases if one not in self._groups[-1]]
         else:
             self._groups.append([term])
             if piece.quoted:
                 self._phrases.append(term)
 
-    def _name(self, key: str, piece: Piece) -> None:
+    def _name(self, key: str, piece: QueryPiece) -> None:
         values = [piece.text] if piece.quoted else piece.text.split(",")
-        wanted = tuple(value for value in values if value)
-        if not wanted:
-            self._warn(f"{key}: names nothing and was left out")
+        names = tuple(value for value in values if value)
+        if not names:
+            self._warn(f"{key}: has no value and was ignored")
             return
-        for value in wanted:
+        for value in names:
             if key in KNOWN and value not in KNOWN[key]:
-                self._warn(f"{key}:{_short(value)} is none of {', '.join(KNOWN[key])}")
-        self._clauses.append(Clause(key, wanted, "in", piece.sign == "-"))
+                self._warn(f"{key}:{_short(value)} is not one of {', '.join(KNOWN[key])}")
+        self._clauses.append(Clause(key, names, "in", piece.sign == "-"))
 
-    def _number(self, key: str, piece: Piece) -> None:
+    def _number(self, key: str, piece: QueryPiece) -> None:
         low, dots, high = piece.text.partition("..")
-        asked = [(">=", low), ("<=", high)] if dots else [_split(piece.text)]
-        made: list[Clause] = []
-        for op, text in asked:
+        bounds = [(">=", low), ("<=", high)] if dots else [_split(piece.text)]
+        clauses: list[Clause] = []
+        for op, text in bounds:
             value = _value(text)
             if value is None:
                 self._warn(
-                    f"{key}:{_short(piece.text)} is no figure; write {key}:<0.5, {key}:>=2 or {key}:1..3"
+                    f"{key}:{_short(piece.text)} is not a number; write {key}:<0.5, {key}:>=2 or {key}:1..3"
                 )
                 return
             if op == "=":
-                made += [self._figure(key, ">=", value), self._figure(key, "<=", value)]
+                clauses += [self._figure(key, ">=", value), self._figure(key, "<=", value)]
             else:
-                made.append(self._figure(key, op, value))
-        if piece.sign == "-" and len(made) > 1:
-            self._warn(f"-{key}: with two bounds is not read; write the part you want")
+                clauses.append(self._figure(key, op, value))
+        if piece.sign == "-" and len(clauses) > 1:
+            self._warn(f"-{key}: with two bounds is not supported; write the range you want")
             return
-        self._clauses += [msgspec.structs.replace(one, negated=piece.sign == "-") for one in made]
+        self._clauses += [msgspec.structs.replace(one, negated=piece.sign == "-") for one in clauses]
 
     def _figure(self, key: str, op: Any, value: float) -> Clause:
         bound: Operator = op
@@ -269,23 +270,23 @@ class _Reading:
         whole = math.floor(value) if op in ("<=", ">") else math.ceil(value)
         return Clause(key, (max(-LARGEST, min(LARGEST, whole)),), bound)
 
-    def _time(self, key: str, piece: Piece) -> None:
+    def _time(self, key: str, piece: QueryPiece) -> None:
         at_ns = time_of(piece.text, self._now_ns)
         if piece.sign == "-":
-            self._warn(f"-{key}: is not read; use {'until' if key == 'since' else 'since'}:")
+            self._warn(f"-{key}: is not supported; use {'until' if key == 'since' else 'since'}:")
         elif at_ns is None:
             self._warn(
-                f"{key}:{_short(piece.text)} is no time; write 1h, 2d, 2026-11-16 or 2026-11-16T09:30Z"
+                f"{key}:{_short(piece.text)} is not a time; write 1h, 2d, 2026-11-16 or 2026-11-16T09:30Z"
             )
         elif key in self._times:
-            self._warn(f"{key}: stands twice; the first one counts")
+            self._warn(f"{key}: is given twice; the first one is used")
         else:
             self._times[key] = at_ns
 
 
 def _split(text: str) -> tuple[str, str]:
-    found = _figure(text)
-    return (found[1] or "=", found[2]) if found else ("=", "")
+    match = _figure(text)
+    return (match[1] or "=", match[2]) if match else ("=", "")
 
 
 def _value(text: str) -> float | None:
@@ -298,9 +299,9 @@ def _value(text: str) -> float | None:
 
 def time_of(text: str, now_ns: int) -> int | None:
     """A duration back from now, a day or a time; without a zone it is UTC."""
-    found = _duration(text.lower())
-    if found:
-        return max(0, now_ns - int(float(found[1]) * UNITS[found[2]] * 1_000_000_000))
+    match = _duration(text.lower())
+    if match:
+        return max(0, now_ns - int(float(match[1]) * UNITS[match[2]] * 1_000_000_000))
     now = datetime.fromtimestamp(now_ns / 1e9, UTC)
     days = {"now": None, "today": 0, "yesterday": 1}
     if text.lower() in days:
@@ -318,5 +319,5 @@ def time_of(text: str, now_ns: int) -> int | None:
 
 
 def _short(text: str) -> str:
-    shown = "".join(letter if letter.isprintable() else " " for letter in text)
-    return shown if len(shown) <= 40 else shown[:40] + "…"
+    printable = "".join(letter if letter.isprintable() else " " for letter in text)
+    return printable if len(printable) <= 40 else printable[:40] + "…"

@@ -1,7 +1,7 @@
-"""Ranking of what was found: BM25 over the hits, rank fusion with likeness, quotes (rules S274, S275).
+"""Ranking of hits: BM25, rank fusion with similarity, snippets (rules S274, S275).
 
-The same on every database: the index finds documents, the order is made here. How rare a word is shows in the
-hits themselves, which are capped; likeness below `LIKE` is none.
+The same on every database: the index finds documents, the order is computed here. Word rarity is measured
+over the hits themselves, which are capped; a similarity below `LIKE` counts as none.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from observatory.features.search.types_query import Near, Term, Wanted
-from observatory.features.search.words import places
-from observatory.features.sessions.message_text import Part
+from observatory.features.search.document import Part
+from observatory.features.search.types_query import SimilarDocument
+from observatory.features.search.words import word_positions
+from observatory.store.search_query import Term, WordQuery
 
-LIKE = 0.25  # cosine from which on two texts are alike
+LIKE = 0.25  # minimum cosine for two texts to count as similar
 K1, B = 1.2, 0.75
 FUSION = 60  # Cormack, Clarke and Büttcher 2009
-AROUND = 80  # characters quoted to each side of a match
-MOST_MARKS = 20
+AROUND = 80  # characters quoted on each side of a match
+MAX_MARKS = 20
 
 
 class Scored(NamedTuple):
     seq: int
     score: float
-    terms: tuple[str, ...]  # the words it holds
+    terms: tuple[str, ...]  # the query's words it contains
 
 
 class Hit(NamedTuple):
@@ -38,7 +39,7 @@ class Hit(NamedTuple):
 
 
 def occurrences(term: Term, padded: str) -> int:
-    """In a document with a space before and behind; side by side they count once."""
+    """Counted in a document padded with spaces; two adjacent occurrences count once."""
     return padded.count(f" {term.text}" if term.prefix else f" {term.text} ")
 
 
@@ -49,31 +50,31 @@ def holds(wanted: Iterable[Term], none: Iterable[Term], body: str) -> bool:
     )
 
 
-def bm25(wanted: Wanted, found: Sequence[tuple[int, str]]) -> list[Scored]:
-    """Best first, the newer first among equals."""
+def bm25(wanted: WordQuery, documents: Sequence[tuple[int, str]]) -> list[Scored]:
+    """BM25 scores, best first, the newer first among equals."""
     terms = sorted({term for group in wanted.every for term in group})
-    if not found:
+    if not documents:
         return []
-    lengths = [body.count(" ") + 1 for _, body in found]
+    lengths = [body.count(" ") + 1 for _, body in documents]
     usual = sum(lengths) / len(lengths)
-    padded = (f" {body} " for _, body in found)
+    padded = (f" {body} " for _, body in documents)
     counts = [[occurrences(term, body) for term in terms] for body in padded]
-    size = len(found)
-    holding = [sum(1 for row in counts if row[place]) for place in range(len(terms))]
-    weights = [math.log(1 + (size - held + 0.5) / (held + 0.5)) for held in holding]
-    made = []
-    for (seq, _), length, row in zip(found, lengths, counts, strict=True):
+    size = len(documents)
+    document_counts = [sum(1 for row in counts if row[place]) for place in range(len(terms))]
+    weights = [math.log(1 + (size - held + 0.5) / (held + 0.5)) for held in document_counts]
+    scored = []
+    for (seq, _), length, row in zip(documents, lengths, counts, strict=True):
         damp = K1 * (1 - B + B * length / usual)
         score = sum(weight * n * (K1 + 1) / (n + damp) for weight, n in zip(weights, row, strict=True))
         held = tuple(term.text for term, n in zip(terms, row, strict=True) if n)
-        made.append(Scored(seq, score, held))
-    return sorted(made, key=lambda one: (-one.score, -one.seq))
+        scored.append(Scored(seq, score, held))
+    return sorted(scored, key=lambda one: (-one.score, -one.seq))
 
 
-def fuse(text: Sequence[Scored], alike: Sequence[Near]) -> list[Hit]:
-    """Ranks, not scores, are added: the two kinds have no common measure."""
+def fuse(text: Sequence[Scored], similar: Sequence[SimilarDocument]) -> list[Hit]:
+    """Adds ranks, not scores: the two kinds of score have no common scale."""
     by_text = {one.seq: (rank, one) for rank, one in enumerate(text, 1)}
-    by_likeness = {one.seq: (rank, one) for rank, one in enumerate(alike, 1)}
+    by_likeness = {one.seq: (rank, one) for rank, one in enumerate(similar, 1)}
     hits = []
     for seq in by_text.keys() | by_likeness.keys():
         text_rank, scored = by_text.get(seq, (None, None))
@@ -93,7 +94,7 @@ def fuse(text: Sequence[Scored], alike: Sequence[Near]) -> list[Hit]:
 
 
 def snippet(parts: Sequence[Part], terms: Iterable[Term]) -> dict[str, Any]:
-    """A quote around the first match, with the places of matches in it; the beginning when there is none."""
+    """A quote around the first match with the positions of matches in it; the beginning without a match."""
     wanted = list(terms)
     best: tuple[str, str, list[tuple[int, int]]] | None = None
     for part, text in parts:
@@ -106,7 +107,7 @@ def snippet(parts: Sequence[Part], terms: Iterable[Term]) -> dict[str, Any]:
     part, text, marks = best
     quote, shift = _cut(text, marks[0][0] - AROUND, marks[0][0] + 2 * AROUND)
     inside = [[a - shift, b - shift] for a, b in marks if a >= shift and b - shift <= len(quote)]
-    return {"part": part, "text": quote, "matches": inside[:MOST_MARKS]}
+    return {"part": part, "text": quote, "matches": inside[:MAX_MARKS]}
 
 
 def _kinds(best: tuple[str, str, list[tuple[int, int]]]) -> int:
@@ -114,8 +115,8 @@ def _kinds(best: tuple[str, str, list[tuple[int, int]]]) -> int:
 
 
 def matches(text: str, terms: Sequence[Term]) -> list[tuple[int, int]]:
-    """Where terms stand in a text as it was written: its words are read once, each term is looked up."""
-    words = list(places(text)) if terms else []
+    """Positions of terms in the original text: its words are read once, each term is looked up."""
+    words = list(word_positions(text)) if terms else []
     if not words:
         return []
     known: dict[str, list[int]] = {}
@@ -123,12 +124,12 @@ def matches(text: str, terms: Sequence[Term]) -> list[tuple[int, int]]:
         known.setdefault(word, []).append(at)
     ordered = sorted(known) if any(term.prefix for term in terms) else []
     starts, body, length = [], "", 0
-    if any(len(term.words) > 1 for term in terms):  # runs of words are looked for in the whole
+    if any(len(term.words) > 1 for term in terms):  # phrases are searched in the whole text
         body = f" {' '.join(word for word, _, _ in words)} "
         for word, _, _ in words:
             starts.append(length)
             length += len(word) + 1
-    found: dict[int, int] = {}  # from which word to which; of terms at one place the first counts
+    spans: dict[int, int] = {}  # first word -> last word; of terms at one position the first wins
     for term in terms:
         if len(term.words) > 1:
             begins: Iterable[int] = _runs(term, body, starts)
@@ -137,8 +138,8 @@ def matches(text: str, terms: Sequence[Term]) -> list[tuple[int, int]]:
         else:
             begins = known.get(term.words[0], ())
         for at in begins:
-            found.setdefault(at, at + len(term.words) - 1)
-    return [(words[at][1], words[last][2]) for at, last in sorted(found.items())]
+            spans.setdefault(at, at + len(term.words) - 1)
+    return [(words[at][1], words[last][2]) for at, last in sorted(spans.items())]
 
 
 def _begun(ordered: list[str], beginning: str) -> Iterator[str]:
@@ -149,16 +150,16 @@ def _begun(ordered: list[str], beginning: str) -> Iterator[str]:
 
 
 def _runs(term: Term, body: str, starts: list[int]) -> Iterator[int]:
-    """Numbers of the words where it begins; what overlaps counts once."""
-    wanted = f" {term.text}" if term.prefix else f" {term.text} "
-    at = body.find(wanted)
+    """Numbers of the words where the phrase begins; overlapping matches count once."""
+    phrase = f" {term.text}" if term.prefix else f" {term.text} "
+    at = body.find(phrase)
     while at >= 0:
         yield bisect_left(starts, at)
-        at = body.find(wanted, at + len(term.text))
+        at = body.find(phrase, at + len(term.text))
 
 
 def _cut(text: str, start: int, end: int) -> tuple[str, int]:
-    """Between spaces, if there are any near; the quote and where it begins."""
+    """The text cut at nearby spaces, and where the cut begins."""
     start, end = max(0, start), min(len(text), end)
     if start > 0:
         space = text.find(" ", start, start + 20)
@@ -169,11 +170,11 @@ def _cut(text: str, start: int, end: int) -> tuple[str, int]:
     return text[start:end], start
 
 
-def counted(values: Iterable[Any], most: int) -> list[dict[str, Any]]:
-    """A facet: values with how many hits have them, most first."""
-    found: dict[Any, int] = {}
+def counted(values: Iterable[Any], limit: int) -> list[dict[str, Any]]:
+    """A facet: values with their number of hits, most frequent first."""
+    counts: dict[Any, int] = {}
     for value in values:
         if value is not None:
-            found[value] = found.get(value, 0) + 1
-    ranked = sorted(found.items(), key=lambda pair: (-pair[1], str(pair[0])))
-    return [{"value": value, "count": count} for value, count in ranked[:most]]
+            counts[value] = counts.get(value, 0) + 1
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))
+    return [{"value": value, "count": count} for value, count in ranked[:limit]]

@@ -1,7 +1,7 @@
-"""Search: everything archived, by words, meaning and filters (rules S270–S279).
+"""HTTP route of search: the archive by words, meaning and filters (rules S270–S279).
 
-A page goes on where the one before ended, over what was indexed when the first was asked for: new messages
-shift nothing. The index follows the record; `behind` says how many numbers it has yet to see.
+A page continues where the previous one ended, over what was indexed at the first page: new messages shift
+nothing. The index follows the record; `behind` is its lag in events.
 """
 
 from __future__ import annotations
@@ -15,41 +15,58 @@ import msgspec
 from litestar import Response, Router, get
 from litestar.params import FromQuery, QueryParameter
 
-from observatory.features.search.find import Found, facets, find, is_ranked, listed, names_of, shown
-from observatory.features.search.query_language import Query, parse
+from observatory.features.search.find import (
+    SearchResult,
+    facets,
+    find,
+    hit_items,
+    is_ranked,
+    later_page,
+    names_of,
+)
+from observatory.features.search.query_language import SearchQuery, parse
 from observatory.features.search.ranking import Hit
-from observatory.features.search.types_query import Face, Mode, Spoke
-from observatory.http.answers import MAX_SEQUENCE, Cursor, Limit, Refusal, json, not_ours, sealed, unsealed
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
+from observatory.features.search.types_query import AgentHitCount, Mode, SearchIndexReads, StepFacets
+from observatory.http.answers import (
+    MAX_SEQUENCE,
+    Cursor,
+    Limit,
+    Refusal,
+    decode_cursor,
+    encode_cursor,
+    invalid_cursor,
+    json,
+)
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
 from observatory.protocol.clock import from_ns
 
 Row = dict[str, Any]
-MOST_BINS = 96
+MAX_BINS = 96
 WIDTHS_S = (
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 604_800,
 )  # fmt: skip
 
 
-class Place(msgspec.Struct, array_like=True, frozen=True):
-    """A cursor: of which question, over which part of the record, and the last hit that was shown."""
+class SearchCursor(msgspec.Struct, array_like=True, frozen=True):
+    """A cursor: the query's hash, the part of the record it covers, and the last hit returned."""
 
     question: str
     as_of: int
     now_ns: int
     score: float
     seq: int
-    hits: int = 0  # as the first page counted them
+    hits: int = 0  # as counted by the first page
     capped: bool = False
 
 
-_place = msgspec.json.Decoder(Place).decode
+_decode_place = msgspec.json.Decoder(SearchCursor).decode
 
 
 @get("/search", summary="Find messages by words, meaning and filters", operation_id="search")
 async def search(
     request: Call,
-    house: Here,
+    app: Here,
     q: Annotated[
         str, QueryParameter(description='E.g. agent:planner status:failure since:1h "Project X"')
     ] = "",
@@ -58,19 +75,19 @@ async def search(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response[bytes]:
-    who = await need(request, house, "read")
+    who = await require_permission(request, app, "read")
     question = sha256(f"{mode}\n{q}".encode("utf-8", "replace")).hexdigest()[:16]
     place = _read(cursor, question)
-    progress = await house.derived.progress(who.tenant_id)
-    as_of, now_ns = (place.as_of, place.now_ns) if place else (progress.seq, house.clock())
+    progress = await app.derived.progress(who.tenant_id)
+    as_of, now_ns = (place.as_of, place.now_ns) if place else (progress.seq, app.clock())
     query = parse(q, now_ns)
     if place is not None and group is None and not is_ranked(query, mode):
-        found, count = await listed(house, who.tenant_id, query, as_of), place.hits
+        found, count = await later_page(app, who.tenant_id, query, as_of), place.hits
         found.capped = place.capped
     else:
-        found = await find(house, who.tenant_id, query, mode, as_of)
+        found = await find(app, who.tenant_id, query, mode, as_of)
         count = len(found.hits)
-    head, _ = await house.store.head(who.tenant_id)
+    head, _ = await app.store.head(who.tenant_id)
     answer: Row = {
         "items": [],
         "next_cursor": None,
@@ -82,47 +99,54 @@ async def search(
         "behind": max(0, head - progress.seq),
         "query": explained(query),
         "problems": [problem._asdict() for problem in query.problems],
-        "warnings": [*query.warnings, *found.warnings, *_told(found, count)],
+        "warnings": [*query.warnings, *found.warnings, *_limits(found, count)],
         "facets": None,
     }
     if group == "time":
-        answer["items"], more = await by_time(house, who.tenant_id, query, mode, found, now_ns)
+        answer["items"], more = await by_time(app, who.tenant_id, query, mode, found, now_ns)
         answer["capped"] = more
         return json(answer)
     if group == "agent":
-        answer["items"], more = await by_agent(house, who.tenant_id, query, mode, found, limit)
+        answer["items"], more = await by_agent(app, who.tenant_id, query, mode, found, limit)
         answer["capped"] = found.capped or more
         return json(answer)
-    hits, more = await _page(house, who.tenant_id, query, found, place, limit)
+    hits, more = await _page(app, who.tenant_id, query, found, place, limit)
     faces = found.faces
     missing = [hit.seq for hit in hits if hit.seq not in faces]
-    faces |= await house.derived.faces(who.tenant_id, missing) if missing else {}
-    answer["items"] = await shown(house, who.tenant_id, query, hits, faces)
+    faces |= await app.derived.queries(SearchIndexReads).faces(who.tenant_id, missing) if missing else {}
+    answer["items"] = await hit_items(app, who.tenant_id, query, hits, faces)
     if place is None:
         counted = [faces[hit.seq] for hit in found.hits if hit.seq in faces]
-        answer["facets"] = await facets(house, who.tenant_id, counted)
+        answer["facets"] = await facets(app, who.tenant_id, counted)
     if more:
         last = hits[-1]
         answer["next_cursor"] = _cursor(
-            Place(question, as_of, now_ns, last.score, last.seq, count, found.capped)
+            SearchCursor(question, as_of, now_ns, last.score, last.seq, count, found.capped)
         )
     return json(answer)
 
 
-def _told(found: Found, count: int) -> list[str]:
-    told = []
+def _limits(found: SearchResult, count: int) -> list[str]:
+    warnings = list[str]()
     if found.capped:
         what = "ranked" if found.is_ranked else "counted"
-        told.append(f"there are more; the newest {count:,} were {what}: narrow it with filters")
+        warnings.append(
+            f"there are more hits; the newest {count:,} were {what}: narrow the query with filters"
+        )
     if found.semantic == "not_available":
-        told.append("semantic search is not available here; words and filters were used")
+        warnings.append("semantic search is not available; only words and filters were used")
     if found.semantic == "partial":
-        told.append("likeness was not looked for in all of the archive")
-    return told
+        warnings.append("similarity was not compared over the whole archive")
+    return warnings
 
 
 async def _page(
-    house: House, tenant_id: str, query: Query, found: Found, place: Place | None, limit: int
+    app: AppState,
+    tenant_id: str,
+    query: SearchQuery,
+    found: SearchResult,
+    place: SearchCursor | None,
+    limit: int,
 ) -> tuple[Sequence[Hit], bool]:
     if found.is_ranked:
         hits = found.hits
@@ -130,20 +154,22 @@ async def _page(
             key = (-place.score, -place.seq)
             hits = [hit for hit in hits if (-hit.score, -hit.seq) > key]
         return hits[:limit], len(hits) > limit
-    # By number there is no cap: the page is read where it begins.
+    # Listing by number has no cap: the page is read from its first number.
     until = found.scope.until if place is None else min(found.scope.until, place.seq - 1)
     scope = msgspec.structs.replace(found.scope, until=until)
-    numbers = await house.derived.newest(tenant_id, scope, query.wanted.none, limit + 1)
+    numbers = await app.derived.queries(SearchIndexReads).newest(
+        tenant_id, scope, query.wanted.none, limit + 1
+    )
     return [Hit(seq, 0.0, None, None, None, ()) for seq in numbers[:limit]], len(numbers) > limit
 
 
 async def by_agent(
-    house: House, tenant_id: str, query: Query, mode: Mode, found: Found, limit: int
+    app: AppState, tenant_id: str, query: SearchQuery, mode: Mode, found: SearchResult, limit: int
 ) -> tuple[list[Row], bool]:
-    """Who spoke of it: how often, from when to when, and the best quote of each."""
+    """Agents among the hits: count, first and last time, and the best hit of each."""
     faces = found.faces
     best: dict[int, Hit] = {}
-    spoke: dict[int, Spoke] = {}
+    spoke: dict[int, AgentHitCount] = {}
     for hit in found.hits:
         face = faces.get(hit.seq)
         if face is not None:
@@ -151,28 +177,32 @@ async def by_agent(
             spoke[face.agent_no] = _joined(spoke.get(face.agent_no), face)
     capped = False
     if query.has_words and mode != "semantic" and found.hits:
-        counted, capped = await house.derived.speakers(tenant_id, query.wanted, found.scope)
-        for one in counted:  # counts of words reach further than what was ranked
+        counted, capped = await app.derived.queries(SearchIndexReads).speakers(
+            tenant_id, query.wanted, found.scope
+        )
+        for one in counted:  # word counts cover more than the ranked hits
             if one.agent_no not in spoke or one.times > spoke[one.agent_no].times:
                 spoke[one.agent_no] = one
             best.setdefault(one.agent_no, Hit(one.last_seq, 0.0, None, None, None, ()))
     ranked = sorted(spoke.values(), key=lambda one: (-one.times, -one.last_seq))[:limit]
     quoted = [best[one.agent_no] for one in ranked]
-    faces |= await house.derived.faces(tenant_id, [hit.seq for hit in quoted if hit.seq not in faces])
-    names = await names_of(house, tenant_id, [one.agent_no for one in ranked], ())
-    items = {item["sequence_number"]: item for item in await shown(house, tenant_id, query, quoted, faces)}
+    faces |= await app.derived.queries(SearchIndexReads).faces(
+        tenant_id, [hit.seq for hit in quoted if hit.seq not in faces]
+    )
+    names = await names_of(app, tenant_id, [one.agent_no for one in ranked], ())
+    items = {item["sequence_number"]: item for item in await hit_items(app, tenant_id, query, quoted, faces)}
     return [
         _agent(one, items.get(hit.seq), names.agents) for one, hit in zip(ranked, quoted, strict=True)
     ], capped
 
 
 async def by_time(
-    house: House, tenant_id: str, query: Query, mode: Mode, found: Found, now_ns: int
+    app: AppState, tenant_id: str, query: SearchQuery, mode: Mode, found: SearchResult, now_ns: int
 ) -> tuple[list[Row], bool]:
-    """When it was said: counts between even times, from the first of the archive, or since when was asked."""
+    """Hits over time: counts in even bins, from the query's `since`, else from the first of the archive."""
     if not found.hits:
         return [], False
-    ends = await house.derived.span(tenant_id, found.scope)
+    ends = await app.derived.queries(SearchIndexReads).span(tenant_id, found.scope)
     if ends is None:
         return [], False
     first, last = ends
@@ -185,8 +215,10 @@ async def by_time(
     counts: dict[int, int] = {}
     capped = False
     if with_words or not found.is_ranked:
-        counts, capped = await house.derived.bins(tenant_id, query.wanted, found.scope, width)
-    for hit in found.hits if found.is_ranked else ():  # what is only alike is not among the counted
+        counts, capped = await app.derived.queries(SearchIndexReads).bins(
+            tenant_id, query.wanted, found.scope, width
+        )
+    for hit in found.hits if found.is_ranked else ():  # hits found only by similarity are not in the counts
         face = found.faces.get(hit.seq)
         if face is not None and not (with_words and hit.text_rank is not None):
             counts[face.at_ns // width] = counts.get(face.at_ns // width, 0) + 1
@@ -194,25 +226,25 @@ async def by_time(
     highest = max([last // width, *counts])
     return [
         {"from": from_ns(n * width), "to": from_ns((n + 1) * width), "count": counts.get(n, 0)}
-        for n in range(max(lowest, highest - 2 * MOST_BINS), highest + 1)
+        for n in range(max(lowest, highest - 2 * MAX_BINS), highest + 1)
     ], capped
 
 
 def width_of(span_ns: int) -> int:
-    """The narrowest even width by which a span is at most `MOST_BINS` bins."""
-    wanted = span_ns / MOST_BINS / 1_000_000_000
-    width = next((one for one in WIDTHS_S if one >= wanted), None)
-    return (width or WIDTHS_S[-1] * math.ceil(wanted / WIDTHS_S[-1])) * 1_000_000_000
+    """The narrowest even width that splits a span into at most `MAX_BINS` bins."""
+    needed_s = span_ns / MAX_BINS / 1_000_000_000
+    width = next((one for one in WIDTHS_S if one >= needed_s), None)
+    return (width or WIDTHS_S[-1] * math.ceil(needed_s / WIDTHS_S[-1])) * 1_000_000_000
 
 
-def _joined(one: Spoke | None, face: Face) -> Spoke:
+def _joined(one: AgentHitCount | None, face: StepFacets) -> AgentHitCount:
     if one is None:
-        return Spoke(face.agent_no, 1, face.at_ns, face.at_ns, face.seq)
+        return AgentHitCount(face.agent_no, 1, face.at_ns, face.at_ns, face.seq)
     first, last = min(one.first_ns, face.at_ns), max(one.last_ns, face.at_ns)
-    return Spoke(face.agent_no, one.times + 1, first, last, max(one.last_seq, face.seq))
+    return AgentHitCount(face.agent_no, one.times + 1, first, last, max(one.last_seq, face.seq))
 
 
-def _agent(one: Spoke, best: Row | None, agents: dict[int, Row]) -> Row:
+def _agent(one: AgentHitCount, best: Row | None, agents: dict[int, Row]) -> Row:
     known = agents.get(one.agent_no)
     return {
         "agent_id": known["agent_id"] if known else best["agent_id"] if best else None,
@@ -223,8 +255,8 @@ def _agent(one: Spoke, best: Row | None, agents: dict[int, Row]) -> Row:
     }
 
 
-def explained(query: Query) -> Row:
-    """How the question was read."""
+def explained(query: SearchQuery) -> Row:
+    """How the query was read."""
 
     def texts(terms: Sequence[Any]) -> list[str]:
         return [f"{term.text}*" if term.prefix else term.text for term in terms]
@@ -243,22 +275,22 @@ def explained(query: Query) -> Row:
     }
 
 
-def _cursor(place: Place) -> str:
-    return sealed(msgspec.json.encode(place))
+def _cursor(place: SearchCursor) -> str:
+    return encode_cursor(msgspec.json.encode(place))
 
 
-def _read(cursor: str | None, question: str) -> Place | None:
+def _read(cursor: str | None, question: str) -> SearchCursor | None:
     if cursor is None:
         return None
     try:
-        place = _place(unsealed(cursor))
+        place = _decode_place(decode_cursor(cursor))
         if place.question != question:
-            raise Refusal(400, "bad_cursor", "this cursor is of another question; start again without it")
+            raise Refusal(400, "bad_cursor", "this cursor belongs to another query; start again without it")
         if 0 <= place.as_of <= MAX_SEQUENCE and 0 < place.seq <= MAX_SEQUENCE and 0 <= place.now_ns < 1 << 63:
             return place
     except (ValueError, msgspec.MsgspecError):
         pass
-    raise not_ours()
+    raise invalid_cursor()
 
 
 search_router = Router(path="/v1", route_handlers=[search], tags=["Forensic Inspector"])

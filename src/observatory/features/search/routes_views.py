@@ -1,4 +1,4 @@
-"""Saved views: questions to search with a name, one's own and those that are shared (rules S280, S281)."""
+"""HTTP routes of saved views: named search queries, private or shared (rules S280, S281)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from litestar.params import FromPath, JSONBody
 
 from observatory.features.search import commands as viewing
 from observatory.features.search.query_language import LONGEST
-from observatory.http.answers import Cursor, Limit, Refusal, json, read_id_cursor, sealed
+from observatory.http.answers import Cursor, Limit, Refusal, encode_cursor, json, read_id_cursor
 from observatory.http.app_state import Call, Here
 from observatory.http.authentication import allows
-from observatory.http.permissions import need
+from observatory.http.permissions import require_permission
 from observatory.pipeline.state import Principal
 from observatory.protocol.clock import from_ns
 from observatory.protocol.rules import Title
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 class NewView(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`query` is what `GET /v1/search` takes as `q`. Sharing is an operator's matter."""
+    """`query` is what `GET /v1/search` takes as `q`. Only operators share views."""
 
     name: Title
     query: Annotated[
@@ -36,40 +36,40 @@ class NewView(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     shared: bool = False
 
 
-@post("/views", summary="Keep a question under a name", operation_id="save_view")
-async def save_view(request: Call, house: Here, data: JSONBody[NewView]) -> Response[bytes]:
-    who = await need(request, house, "read")
+@post("/views", summary="Save a search query under a name", operation_id="save_view")
+async def save_view(request: Call, app: Here, data: JSONBody[NewView]) -> Response[bytes]:
+    who = await require_permission(request, app, "read")
     if data.shared and not allows(who, "operate"):
         raise Refusal(403, "not_allowed", "views are shared by operators and admins; save it as your own")
-    verdict = await house.command(viewing.save(who, data.name, data.query, data.shared, house.clock()))
+    verdict = await app.command(viewing.save(who, data.name, data.query, data.shared, app.clock()))
     return json(_item(verdict.answer, who) if verdict.code == 201 else verdict.answer, verdict.code)
 
 
-@get("/views", summary="Your views and those that are shared, newest first", operation_id="list_views")
-async def list_views(
-    request: Call, house: Here, cursor: Cursor = None, limit: Limit = 100
-) -> Response[bytes]:
-    who = await need(request, house, "read")
+@get("/views", summary="Your views and shared ones, newest first", operation_id="list_views")
+async def list_views(request: Call, app: Here, cursor: Cursor = None, limit: Limit = 100) -> Response[bytes]:
+    who = await require_permission(request, app, "read")
     before = read_id_cursor(cursor, "viw_")
-    rows = await house.store.rows(who.tenant_id, "saved_views", removed_ns=None)
-    seen = [row for row in rows if row["shared"] or row["owner_id"] == who.entity_id]
-    # Ids are UUIDv7: their order is that of making.
-    seen.sort(key=lambda row: str(row["view_id"]), reverse=True)
-    left = [row for row in seen if before is None or row["view_id"] < before]
-    more = len(left) > limit
-    items = [_item(row, who) for row in left[:limit]]
-    return json({"items": items, "next_cursor": sealed(items[-1]["view_id"].encode()) if more else None})
+    rows = await app.store.rows(who.tenant_id, "saved_views", removed_ns=None)
+    visible = [row for row in rows if row["shared"] or row["owner_id"] == who.entity_id]
+    # Ids are UUIDv7: they sort by creation time.
+    visible.sort(key=lambda row: str(row["view_id"]), reverse=True)
+    remaining = [row for row in visible if before is None or row["view_id"] < before]
+    more = len(remaining) > limit
+    items = [_item(row, who) for row in remaining[:limit]]
+    return json(
+        {"items": items, "next_cursor": encode_cursor(items[-1]["view_id"].encode()) if more else None}
+    )
 
 
 @delete("/views/{view_id:str}", summary="Remove a view", status_code=200, operation_id="remove_view")
-async def remove_view(request: Call, house: Here, view_id: FromPath[str]) -> Response[bytes]:
-    who = await need(request, house, "read")
-    rows = await house.store.rows(who.tenant_id, "saved_views", view_id=view_id)
+async def remove_view(request: Call, app: Here, view_id: FromPath[str]) -> Response[bytes]:
+    who = await require_permission(request, app, "read")
+    rows = await app.store.rows(who.tenant_id, "saved_views", view_id=view_id)
     if not rows:
         raise Refusal(404, "not_found", "no view that you can see has that id")
     operates = allows(who, "operate")
-    act = viewing.remove(who, rows[0]["owner_id"], view_id, house.clock(), operates=operates)
-    verdict = await house.command(act)
+    act = viewing.remove(who, rows[0]["owner_id"], view_id, app.clock(), operates=operates)
+    verdict = await app.command(act)
     return json(verdict.answer, verdict.code)
 
 

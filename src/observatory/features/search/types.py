@@ -1,4 +1,4 @@
-"""What search and saved views answer, as structs: for the OpenAPI document."""
+"""Response types of search and saved views, for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ State = Literal["forwarded", "held", "rejected", "refused"]
 
 
 class Why(msgspec.Struct, kw_only=True):
-    """Its rank among those with the words and among those alike; null where it is not one of them."""
+    """Its rank among hits by words and among hits by similarity; null where it is not one of them."""
 
     text_rank: int | None
     semantic_rank: int | None
@@ -21,7 +21,7 @@ class Why(msgspec.Struct, kw_only=True):
 
 
 class Snippet(msgspec.Struct, kw_only=True):
-    """A quote of one part of the message, and from where to where in it the words stand."""
+    """A quote from one part of the message, and the positions of the matches in it."""
 
     part: str
     text: str
@@ -45,7 +45,7 @@ class SearchHit(msgspec.Struct, kw_only=True):
 
 
 class Speaker(msgspec.Struct, kw_only=True):
-    """An agent that spoke of it, and its best hit."""
+    """An agent among the hits, and its best hit."""
 
     agent_id: str | None
     count: int
@@ -62,7 +62,7 @@ class FilterItem(msgspec.Struct, kw_only=True):
 
 
 class QuestionItem(msgspec.Struct, kw_only=True):
-    """How the question was read: of every group of `words` one."""
+    """How the query was read: a hit has at least one of each group of `words`."""
 
     words: list[list[str]]
     without: list[str]
@@ -74,7 +74,7 @@ class QuestionItem(msgspec.Struct, kw_only=True):
 
 
 class ProblemItem(msgspec.Struct, kw_only=True):
-    """What of the question was not read as typed: from which character (code point) to which, and why."""
+    """A part of the query that was not read as typed: its first and last character (code point), and why."""
 
     start: int
     end: int
@@ -95,8 +95,8 @@ class Facets(msgspec.Struct, kw_only=True):
     session: list[FacetValue]
 
 
-class Searched(msgspec.Struct, kw_only=True):
-    """`behind` is how many numbers of the record the index has yet to see; pages go on over `as_of`."""
+class SearchSummary(msgspec.Struct, kw_only=True):
+    """`behind` is the index lag in events; later pages cover the record up to `as_of`."""
 
     next_cursor: str | None
     mode: Mode
@@ -106,16 +106,16 @@ class Searched(msgspec.Struct, kw_only=True):
     as_of: int
     behind: int
     query: QuestionItem
-    problems: list[ProblemItem]  # the warnings that have a place in the question
+    problems: list[ProblemItem]  # the warnings that have a position in the query
     warnings: list[str]
     facets: Facets | None  # of the first page
 
 
-class SearchAnswer(Searched, kw_only=True):
+class SearchAnswer(SearchSummary, kw_only=True):
     items: list[SearchHit]
 
 
-class SpeakersAnswer(Searched, kw_only=True):
+class SpeakersAnswer(SearchSummary, kw_only=True):
     """With `group=agent`."""
 
     items: list[Speaker]
@@ -129,7 +129,7 @@ class TimeBin(msgspec.Struct, kw_only=True):
     count: int
 
 
-class TimesAnswer(Searched, kw_only=True):
+class TimesAnswer(SearchSummary, kw_only=True):
     """With `group=time`: even widths without a gap, oldest first."""
 
     items: list[TimeBin]
@@ -155,7 +155,7 @@ class RemovedView(msgspec.Struct, kw_only=True):
     removed: bool
 
 
-# Several structs: any of them, by what was asked.
+# Several structs: one of them, depending on the request.
 SEARCH_ANSWERS: dict[str, Any] = {
     "search": (SearchAnswer, SpeakersAnswer, TimesAnswer),
     "save_view": ViewItem,

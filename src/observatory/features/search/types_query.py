@@ -1,7 +1,7 @@
-"""What search asks for and is answered with: shared by the query language, the stores and the doors.
+"""Types of search queries and results, shared by the query language, the stores and the routes.
 
-Law: a question is made of words, filters and a bound; nothing in it is ever part of a statement's text but
-words of `features/search/words.py`. What is looked at is capped, and whoever caps says so.
+Law: a query consists of words, filters and a bound; only words normalised by `features/search/words.py` ever
+enter a statement's text. Scans are capped, and results report it.
 """
 
 from __future__ import annotations
@@ -11,30 +11,14 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
+from observatory.store.search_query import Term, WordQuery
+
 Operator = Literal["in", "<", "<=", ">", ">="]
 Mode = Literal["text", "semantic", "hybrid"]
 
 
-class Term(msgspec.Struct, frozen=True, order=True):
-    """One word, or several that follow each other; `prefix`: the last one only begins so."""
-
-    words: tuple[str, ...]
-    prefix: bool = False
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.words)
-
-
-class Wanted(msgspec.Struct, frozen=True):
-    """Of every group one term, and none of the others."""
-
-    every: tuple[tuple[Term, ...], ...] = ()
-    none: tuple[Term, ...] = ()
-
-
 class Clause(msgspec.Struct, frozen=True):
-    """A condition on a column of the steps. `in` without values is met by nothing."""
+    """A condition on a column of the steps. `in` without values matches nothing."""
 
     field: str
     values: tuple[str | int | float, ...]
@@ -43,10 +27,10 @@ class Clause(msgspec.Struct, frozen=True):
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """Which steps are looked at: up to `until` inclusive, past `after`.
+    """Which steps are searched: up to `until` inclusive, after `after`.
 
-    `times` bound their time. Numbers follow the clock but for when it was set back, so whoever ranks takes
-    the window of numbers for the time, and tries these on what it found."""
+    `times` bound their time. Numbers follow the clock except where it was set back, so ranking uses the
+    window of numbers for the time and applies these to its results."""
 
     until: int
     after: int = 0
@@ -54,28 +38,28 @@ class Scope(msgspec.Struct, frozen=True):
     times: tuple[Clause, ...] = ()
 
 
-class Texts(NamedTuple):
-    """Documents with the words asked for, newest first; `capped` when there may be more."""
+class MatchingTexts(NamedTuple):
+    """Documents with the query's words, newest first; `capped` when there may be more."""
 
     found: list[tuple[int, str]]
     capped: bool
 
 
-class Near(NamedTuple):
+class SimilarDocument(NamedTuple):
     seq: int
     likeness: float  # cosine
     body: str
 
 
-class Nearest(NamedTuple):
-    """Documents by likeness; `partial` when not all of the archive was compared."""
+class SimilarDocuments(NamedTuple):
+    """Documents by similarity; `partial` when not all of the archive was compared."""
 
-    found: list[Near]
+    found: list[SimilarDocument]
     partial: bool
 
 
-class Face(NamedTuple):
-    """What facets and groups are made of."""
+class StepFacets(NamedTuple):
+    """The columns of a step that facets and groups use."""
 
     seq: int
     session_no: int
@@ -87,8 +71,8 @@ class Face(NamedTuple):
     at_ns: int
 
 
-class Spoke(NamedTuple):
-    """An agent among the hits: how often, from when to when, and its latest."""
+class AgentHitCount(NamedTuple):
+    """An agent among the hits: count, first and last time, and its latest hit."""
 
     agent_no: int
     times: int
@@ -97,35 +81,37 @@ class Spoke(NamedTuple):
     last_seq: int
 
 
-class Bins(NamedTuple):
-    """How many in each `width_ns` from the beginning of time; `capped` when older ones were not counted."""
+class TimeCounts(NamedTuple):
+    """Counts per bin of `width_ns` since 1970; `capped` when older ones were not counted."""
 
     counts: dict[int, int]
     capped: bool
 
 
-class Search(Protocol):
-    """Reads of the search index, of one tenant, as far as it was folded."""
+class SearchIndexReads(Protocol):
+    """Reads of one tenant's search index, as far as it is folded."""
 
-    async def texts(self, tenant_id: str, wanted: Wanted, scope: Scope, limit: int) -> Texts:
+    async def texts(self, tenant_id: str, wanted: WordQuery, scope: Scope, limit: int) -> MatchingTexts:
         """`wanted` has at least one group."""
 
-    async def speakers(self, tenant_id: str, wanted: Wanted, scope: Scope) -> tuple[list[Spoke], bool]:
-        """Who used these words, most often first, and whether the count was capped."""
+    async def speakers(
+        self, tenant_id: str, wanted: WordQuery, scope: Scope
+    ) -> tuple[list[AgentHitCount], bool]:
+        """Agents that used these words, most frequent first, and whether the count was capped."""
 
     async def span(self, tenant_id: str, scope: Scope) -> tuple[int, int] | None:
-        """The first and the last time in scope, filters not looked at; None when nothing is."""
+        """The first and the last time in scope, ignoring filters; None when it is empty."""
 
-    async def bins(self, tenant_id: str, wanted: Wanted, scope: Scope, width_ns: int) -> Bins:
-        """When it was said: what has the words, or with no words all that pass the filters, newest first."""
+    async def bins(self, tenant_id: str, wanted: WordQuery, scope: Scope, width_ns: int) -> TimeCounts:
+        """Counts over time of the steps with the words, or without words of all that pass the filters."""
 
     async def newest(self, tenant_id: str, scope: Scope, none: tuple[Term, ...], limit: int) -> list[int]:
         """Numbers in scope without these words, newest first."""
 
-    async def nearest(self, tenant_id: str, text: str, scope: Scope, limit: int) -> Nearest | None:
-        """Documents like this text; None when nothing here can tell likeness."""
+    async def nearest(self, tenant_id: str, text: str, scope: Scope, limit: int) -> SimilarDocuments | None:
+        """Documents similar to this text; None when no embedding model is available."""
 
     async def window(self, tenant_id: str, since_ns: int | None, until_ns: int | None) -> tuple[int, int]:
-        """Numbers that hold all of a time: (after, until)."""
+        """A window of numbers that covers a time span: (after, until)."""
 
-    async def faces(self, tenant_id: str, numbers: Collection[int]) -> dict[int, Face]: ...
+    async def faces(self, tenant_id: str, numbers: Collection[int]) -> dict[int, StepFacets]: ...

@@ -1,6 +1,6 @@
-"""Words as search knows them: one spelling for what is indexed, asked for and shown, on every database.
+"""Word normalisation for search: the same for indexing, queries and snippets, on every database.
 
-Letters and digits of any script, without case and accents; everything else parts words. A character of a
+Letters and digits of any script, without case and accents; everything else separates words. A character of a
 script without spaces is a word of its own, so that a run of them is found as a phrase.
 """
 
@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
-LONGEST = 64  # characters of a word that count: the rest of a key or a blob finds nothing
+LONGEST = 64  # significant characters of a word: the rest of a key or a blob is not indexed
 _KEPT: Final = set((string.ascii_letters + string.digits).encode())
 _ASCII: Final = bytes(ord(chr(code).lower()) if code in _KEPT else 0x20 for code in range(256))
 _ALONE: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -22,19 +22,19 @@ _raw_word: Final = re.compile(f"[{_ALONE}]|[^\\W_{_ALONE}][^\\W_{_ALONE}\u0300-\
 
 def words_of(text: str) -> list[str]:
     bare = text.encode().translate(_ASCII).decode() if text.isascii() else _bare(text)
-    found: list[str] = bare.split() if text.isascii() else _word.findall(bare)
-    if found and max(map(len, found)) > LONGEST:
-        return [word[:LONGEST] for word in found]
-    return found
+    words: list[str] = bare.split() if text.isascii() else _word.findall(bare)
+    if words and max(map(len, words)) > LONGEST:
+        return [word[:LONGEST] for word in words]
+    return words
 
 
 def plain(text: str) -> str:
-    """The words with a space between: the form a document is kept and looked through in."""
+    """The words joined by spaces: the form in which a document is stored and searched."""
     return " ".join(words_of(text))
 
 
-def places(text: str) -> Iterator[tuple[str, int, int]]:
-    """Each word of a text as it stands there: its searched form, where it begins and where it ends."""
+def word_positions(text: str) -> Iterator[tuple[str, int, int]]:
+    """Each word of a text: its normalised form, start and end."""
     for match in _raw_word.finditer(text):
         for word in words_of(match.group()):
             yield word, match.start(), match.end()

@@ -1,37 +1,43 @@
-"""Lines of the session table: goal, latest confidence, trail of entropy, first agents, whether it ended.
+"""Fold of the session table's derived columns: goal, confidence, entropy trail, first agents, ended or not.
 
-One row a session, made anew by each message of it; what it was before is remembered or read again. The goal
-is the first intent that was not refused; a hold that ends with other content gives it other words, a shredded
-payload none. What is made depends on numbers alone, not on how they were batched. Rules S300, S301.
+One row per session, rebuilt by each of its messages; the previous row is cached or read again. The goal is
+the first intent that was not refused; a hold that ends with other content changes it, and shredding the
+payload removes it. The result depends on sequence numbers alone, not on batching. Rules S300, S301.
 """
 
 from __future__ import annotations
 
-from observatory.features.search.fold import ended_by, shredded_by
-from observatory.features.sessions.types_lines import CREW, GOAL, TRAIL, SessionLine, key_of
-from observatory.runtime.seen import Batch, Finding, Put, Seen
-from observatory.store.derived import DerivedReads
+from observatory.derived.seen import Batch, DerivedWrite, Finding, FoldMessage, ended_by, shredded_by
+from observatory.features.sessions.types_lines import (
+    CREW,
+    GOAL,
+    TRAIL,
+    SessionLine,
+    SessionLineReads,
+    Spots,
+    key_of,
+)
 
-KNOWN = 5_000  # lines remembered; beyond, they are read again
+KNOWN = 5_000  # cached lines; beyond, they are read again
 
 
 class SessionLines:
     name = "session_lines"
 
-    def __init__(self, derived: DerivedReads) -> None:
-        self._derived = derived
+    def __init__(self, lines: SessionLineReads, spots: Spots) -> None:
+        self._lines, self._spots = lines, spots
         self._known: dict[tuple[str, int], SessionLine] = {}
 
     def forget(self) -> None:
         self._known.clear()
 
-    async def fold(self, batch: Batch) -> tuple[list[Put], list[Finding]]:
+    async def fold(self, batch: Batch) -> tuple[list[DerivedWrite], list[Finding]]:
         tenant_id = batch.tenant_id
         gone = {number: event.seq for event in batch.events for number in shredded_by(event)}
         places = {seen.seq: seen.session_no for seen in batch.messages}
         if left := gone.keys() - places.keys():
             # By the message itself: an order to shred need not be of its session.
-            places |= {one.seq: one.session_no for one in await self._derived.spots(tenant_id, numbers=left)}
+            places |= {one.seq: one.session_no for one in await self._spots.spots(tenant_id, numbers=left)}
         await self._recall(tenant_id, set(places.values()) - {0})
         turns = {number: event.seq for event in batch.events if (number := ended_by(event)) is not None}
         changed: dict[int, SessionLine] = {}
@@ -39,16 +45,16 @@ class SessionLines:
             if seen.session_no:
                 line = self._line(tenant_id, seen.session_no)
                 turn = turns.get(seen.seq, seen.seq) if seen.revised else seen.seq
-                made = _revised(line, seen, turn) if seen.revised else _spoken(line, seen)
-                if made is not line:
-                    changed[seen.session_no] = self._known[tenant_id, seen.session_no] = made
+                updated = _revised(line, seen, turn) if seen.revised else _advanced(line, seen)
+                if updated is not line:
+                    changed[seen.session_no] = self._known[tenant_id, seen.session_no] = updated
         for number, turn in gone.items():
             line = self._line(tenant_id, places.get(number, 0))
             if line.goal_seq == number:
-                made = line._replace(goal=None, goal_key=None, turn=max(line.turn, turn))
-                changed[line.session_no] = self._known[tenant_id, line.session_no] = made
+                updated = line._replace(goal=None, goal_key=None, turn=max(line.turn, turn))
+                changed[line.session_no] = self._known[tenant_id, line.session_no] = updated
         rows = [line._asdict() for line in changed.values()]
-        return ([Put("insight_session_lines", rows)] if rows else []), []
+        return ([DerivedWrite("insight_session_lines", rows)] if rows else []), []
 
     def _line(self, tenant_id: str, session_no: int) -> SessionLine:
         blank = SessionLine(session_no, 0, 0, 0, None, None, None, "", "", 0)
@@ -59,18 +65,18 @@ class SessionLines:
             self._known.clear()
         missing = {number for number in numbers if (tenant_id, number) not in self._known}
         if missing:
-            for number, line in (await self._derived.session_lines(tenant_id, missing)).items():
+            for number, line in (await self._lines.session_lines(tenant_id, missing)).items():
                 self._known[tenant_id, number] = line
 
 
-def _spoken(line: SessionLine, seen: Seen) -> SessionLine:
+def _advanced(line: SessionLine, seen: FoldMessage) -> SessionLine:
     log = seen.log
     thought = None if log is None else log.cognition
     goal_seq, goal, goal_key = line.goal_seq, line.goal, line.goal_key
     if not goal_seq and thought is not None and seen.state != "refused":
         goal_seq, (goal, goal_key) = seen.seq, _goal(thought.intent)
     elif not goal_seq and _is_shredded(seen) and seen.state != "refused":
-        goal_seq = seen.seq  # as it is left when the order comes later than the message
+        goal_seq = seen.seq  # as when the shred order arrives after the message
     confidence = None if thought is None else thought.confidence_score
     trail = line.trail
     if seen.entropy is not None:
@@ -93,8 +99,8 @@ def _spoken(line: SessionLine, seen: Seen) -> SessionLine:
     )
 
 
-def _revised(line: SessionLine, seen: Seen, turn: int) -> SessionLine:
-    """What was held went on, perhaps with other words: of the line only the goal is made of them."""
+def _revised(line: SessionLine, seen: FoldMessage, turn: int) -> SessionLine:
+    """A held message ended, perhaps with other content: only the goal is derived from it."""
     thought = None if seen.log is None else seen.log.cognition
     if line.goal_seq != seen.seq:
         return line
@@ -102,7 +108,7 @@ def _revised(line: SessionLine, seen: Seen, turn: int) -> SessionLine:
     return line._replace(goal=goal, goal_key=goal_key, turn=max(line.turn, turn))
 
 
-def _is_shredded(seen: Seen) -> bool:
+def _is_shredded(seen: FoldMessage) -> bool:
     return seen.message_type == "decision_log" and seen.log is None
 
 

@@ -1,4 +1,4 @@
-"""Sessions that are talked about: those in an alarm, and the last words of those that may be stuck."""
+"""Queries of sessions with an alarm, and of the contents of given messages."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, literal_column, select
 
-from observatory.features.inbox.queries import among_numbers, number_column
+from observatory.features.inbox.queries import number_column
 from observatory.store import tables
 from observatory.store.fetches import LIMIT, TENANT, Fetches, portions
-from observatory.store.shapes import Shape
+from observatory.store.lists import among_numbers
+from observatory.store.shapes import TableShape
 
-# Spelled as the partial indexes spell it, so that they are used.
+# Spelled exactly as in the partial indexes, so that they are used.
 SEVERE: ColumnElement[bool] = literal_column("severity <> 'normal'")
 LOOPING: ColumnElement[bool] = literal_column("loop_ns IS NOT NULL")
 SESSION = tuple(column.name for column in tables.sessions.c)
-# The map asks ten times a second.
+# The topology map reads these ten times a second.
 ALARMED = tuple(
     select(tables.sessions)
     .where(tables.sessions.c.tenant_id == TENANT, test)
@@ -30,7 +31,7 @@ ALARMED = tuple(
 class AlarmReads(Fetches):
     """The `Alarms` port over any store that can `fetch` rows."""
 
-    _shape: Shape
+    _shape: TableShape
 
     async def alarmed(self, tenant_id: str, limit: int) -> list[dict[str, Any]]:
         found = {}
@@ -42,8 +43,8 @@ class AlarmReads(Fetches):
 
     async def contents(self, tenant_id: str, numbers: Iterable[int]) -> dict[int, tuple[str, bytes | None]]:
         found: dict[int, tuple[str, bytes | None]] = {}
-        for some in portions(numbers):
-            for row in await self.fetch(tenant_id, self._named, tenant=tenant_id, numbers=some):
+        for portion in portions(numbers):
+            for row in await self.fetch(tenant_id, self._named, tenant=tenant_id, numbers=portion):
                 found[row[0]] = row[1], None if row[2] is None else bytes(row[2])
         return found
 

@@ -1,13 +1,13 @@
-"""What a line of the session table shows beside the session's own row, as it was folded.
+"""Derived columns of the session table: the row type and its store protocol.
 
-Committed rows of one tenant, a moment behind the record. A goal is text out of a payload: it lives in the
-derived store only and goes when its payload goes (ruling 39). Rules S300–S302.
+Committed rows of one tenant, slightly behind the record. A goal is text from a payload: it is stored in the
+derived store only and removed with its payload (ruling 39). Rules S300–S302.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 GOAL = 160  # characters
 TRAIL = 20  # scores
@@ -15,17 +15,17 @@ CREW = 5  # agents
 
 
 class SessionLine(NamedTuple):
-    """In the order of its columns. `turn` is the number that made it what it is."""
+    """In the order of the table's columns. `turn` is the sequence number of the last change."""
 
     session_no: int
     turn: int
-    last_seq: int  # of its newest message folded
-    goal_seq: int  # of the message that named the goal; 0 while nobody has
+    last_seq: int  # of its newest folded message
+    goal_seq: int  # of the message that has the goal; 0 if there is none
     goal: str | None
-    goal_key: str | None  # the goal as it is compared with what somebody looks for
-    confidence: float | None  # the latest that was given
-    trail: str  # scores of entropy, oldest first, a comma between
-    crew: str  # numbers of the first agents, a comma between
+    goal_key: str | None  # the goal in the form that searches compare
+    confidence: float | None  # the latest reported
+    trail: str  # entropy scores, oldest first, comma-separated
+    crew: str  # numbers of the first agents, comma-separated
     ended: int  # 1 when its newest message is terminal
 
     @property
@@ -37,19 +37,24 @@ class SessionLine(NamedTuple):
         return [int(one) for one in self.crew.split(",") if one]
 
 
-class Lines(Protocol):
-    """Promised by the derived store."""
+class SessionLineReads(Protocol):
+    """Implemented by the derived store."""
 
     async def session_lines(self, tenant_id: str, sessions: Collection[int]) -> dict[int, SessionLine]:
-        """By the numbers of sessions; one nothing was folded of is left out."""
+        """Lines by session number; sessions without one are left out."""
 
     async def session_lines_since(self, tenant_id: str, turn: int, limit: int) -> list[SessionLine]:
-        """Those that changed past a number, in the order of their change."""
+        """Lines that changed after a number, in the order of their change."""
 
     async def sessions_about(self, tenant_id: str, text: str, limit: int) -> list[int]:
-        """Numbers of sessions whose goal holds this text, whatever its case; the last changed first."""
+        """Numbers of sessions whose goal contains this text, ignoring case; the last changed first."""
 
 
 def key_of(text: str) -> str:
-    """Text as it is compared: case and the kind of spaces do not matter."""
+    """Text normalised for comparison: case and kinds of whitespace are ignored."""
     return " ".join(text.casefold().split())
+
+
+class Spots(Protocol):
+    async def spots(self, tenant_id: str, *, numbers: Iterable[int]) -> Sequence[Any]:
+        """The steps under these numbers, each with its session."""

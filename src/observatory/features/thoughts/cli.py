@@ -1,4 +1,4 @@
-"""`observatory thoughts`: why a session did what it did, record by record, and the seal over it."""
+"""`observatory thoughts`: the reasoning records of a session, their chain and their seal."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from observatory.cli.gateway_client import ANY, Api, Gateway
-from observatory.cli.prompts import Json, hand, path_of, session_of, when
+from observatory.cli.gateway_client import ANY, GatewayApi, GatewayOptions
+from observatory.cli.prompts import Json, api_session, path_of, session_of, when
 from observatory.cli.terminal import note, show_json, show_table
 
 PAGE = 1_000
 WORDS = 72
-Verify = Annotated[bool, Parameter(negative=(), help="Recompute the chain first; the record keeps it.")]
+Verify = Annotated[bool, Parameter(negative=(), help="Recompute the chain first; the result is recorded.")]
 Row = dict[str, Any]
 
 
-def thoughts(session: str, *, verify: Verify = False, json: Json = False, gateway: Gateway = ANY) -> None:
-    """The thoughts of a session in order: what was planned, seen, chosen and learned."""
-    with hand(gateway, json) as door:
-        name = session_of(door, session)
-        found = _whole(door, path_of("sessions", name, "thoughts"))
+def thoughts(
+    session: str, *, verify: Verify = False, json: Json = False, gateway: GatewayOptions = ANY
+) -> None:
+    """List the thoughts of a session in order: plans, analyses, decisions and reflections."""
+    with api_session(gateway, json) as client:
+        name = session_of(client, session)
+        result = _whole(client, path_of("sessions", name, "thoughts"))
         if verify:
-            found["verified"] = door.ask("POST", path_of("sessions", name, "thoughts", "verify"))
+            result["verified"] = client.ask("POST", path_of("sessions", name, "thoughts", "verify"))
     if json:
-        show_json(found)
+        show_json(result)
         return
     rows = [
         (
@@ -32,40 +34,44 @@ def thoughts(session: str, *, verify: Verify = False, json: Json = False, gatewa
             when(item["created_at"]),
             item["type"],
             item["task_id"],
-            _words(item),
+            _excerpt(item),
             item["record_id"],
         )
-        for item in found["items"]
+        for item in result["items"]
     ]
-    show_table(("", "AT", "TYPE", "TASK", "WORDS", "RECORD"), rows, "nothing was recorded yet")
+    show_table(("", "AT", "TYPE", "TASK", "EXCERPT", "RECORD"), rows, "no records yet")
     if verify:
-        broken = found["verified"]["first_broken_index"]
-        held = found["verified"]["valid"]
-        gone = found["verified"].get("shredded", 0)
-        but = f"; the words of {gone} records were shredded by order" if gone else ""
-        note(f"the chain holds{but}" if held else f"the chain is BROKEN at record {broken}")
-    head = found["session"]
+        broken = result["verified"]["first_broken_index"]
+        valid = result["verified"]["valid"]
+        shredded = result["verified"].get("shredded", 0)
+        suffix = f"; the content of {_count(shredded)} was shredded by order" if shredded else ""
+        note(f"the chain is valid{suffix}" if valid else f"the chain is BROKEN at record {broken}")
+    head = result["session"]
     grade = "proof-grade" if head["proof_grade"] else "not proof-grade"
     seal = f"sealed {when(head['sealed_at'])}, root {head['root']}" if head["root"] else "not sealed"
-    note(f"{head['records']} records of {head['caller']}, {grade}, {seal}")
+    note(f"{_count(head['records'])} of {head['caller']}, {grade}, {seal}")
 
 
-def _whole(door: Api, path: str) -> Row:
-    page = door.ask("GET", path, limit=PAGE)
-    found: Row = {"session": page["session"], "items": page["items"]}
+def _count(records: int) -> str:
+    return f"{records:,} record{'' if records == 1 else 's'}"
+
+
+def _whole(client: GatewayApi, path: str) -> Row:
+    page = client.ask("GET", path, limit=PAGE)
+    result: Row = {"session": page["session"], "items": page["items"]}
     while page["next"] is not None:
-        page = door.ask("GET", path, start=page["next"], limit=PAGE)
-        found["items"] += page["items"]
-    return found
+        page = client.ask("GET", path, start=page["next"], limit=PAGE)
+        result["items"] += page["items"]
+    return result
 
 
-def _words(item: Row) -> str:
-    """The first thing it must say, and of a decision why."""
+def _excerpt(item: Row) -> str:
+    """The first required member of the content, and for a decision its reason."""
     content = item["content"]
     if content is None:
         return f"(shredded by event {item['shredded_by']})"
     first = {"plan": "trajectory", "analysis": "observation", "decision": "choice", "reflection": "happened"}
-    said = [content.get(first[item["type"]]), content.get("why")]
-    texts = [", ".join(map(str, one)) if isinstance(one, list) else str(one) for one in said if one]
+    values = [content.get(first[item["type"]]), content.get("why")]
+    texts = [", ".join(map(str, one)) if isinstance(one, list) else str(one) for one in values if one]
     text = "; ".join(texts)
     return text if len(text) <= WORDS else text[: WORDS - 1] + "…"

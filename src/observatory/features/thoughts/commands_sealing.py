@@ -1,36 +1,42 @@
-"""The acts that prove a session of thoughts: verified, sealed (η), ended (rules S332–S340).
+"""Commands that prove a session of thoughts: verify, seal (η), end (rules S332–S340).
 
-Law (ruling 38): the seal is an RFC 6962 tree over the records in order. It is refused over an empty session,
-an open task, a last record that is no reflection, and where no verification passed right before the closing
-reflection; it verifies again itself. Once sealed nothing is appended, and sealing twice gives the same root.
-A broken chain is a hard failure and an event of the highest severity. `Examined` was read before the lock:
-under it the head of the session's chain proves that it was the whole of it.
+Law (ruling 38): the seal is an RFC 6962 tree over the records in order. It is refused for an empty session,
+an open task, a last record that is not a reflection, and without a passed verification right before the
+closing reflection; sealing verifies again. A sealed session takes no more records, and sealing twice gives
+the same root. A broken chain is a hard failure and an event of the highest severity. `Examined` is read
+before the lock: under the lock the head of the session's chain proves that it is complete.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from observatory.features.thoughts.rows import Row, Voice, told, where_of, within
-from observatory.features.thoughts.verification import Examined
+from observatory.features.thoughts.queries_rows import (
+    Row,
+    ThoughtAuthor,
+    session_command,
+    thought_event,
+    where_of,
+)
+from observatory.features.thoughts.verification import ThoughtVerification
 from observatory.ledger import thoughts as ledger
-from observatory.pipeline.rows import Write
-from observatory.pipeline.state import Act, Desk, Draft, Verdict
-from observatory.protocol.answers import Refused
+from observatory.pipeline.rows import RowWrite
+from observatory.pipeline.state import Command, EventDraft, SubmissionResult, UnitOfWork
 from observatory.protocol.clock import from_ns
+from observatory.protocol.responses import Refused
 
 NODES: Final = 1_000  # rows of one statement
-MOVED_ON: Final = Verdict(
-    409, Refused(reason="moved_on", detail="a record was appended meanwhile; try again")
+SESSION_CHANGED: Final = SubmissionResult(
+    409, Refused(reason="moved_on", detail="a record was appended meanwhile; retry")
 )
 NEXT: Final = "verify the chain, write the closing reflection, seal the session, then end it"
 
 
-def verify(voice: Voice, session_id: str, seen: Examined, now_ns: int) -> Act:
-    """Tell what was found. A pass counts for the records it covered; the seal looks at that. One that lost
-    a race against a record is looked at again: it would come after what it has not seen."""
+def verify(voice: ThoughtAuthor, session_id: str, seen: ThoughtVerification, now_ns: int) -> Command:
+    """Record the result. A pass counts for the records it covered, which the seal checks. If a record was
+    appended meanwhile, the verification is repeated: it did not cover that record."""
 
-    def decide(desk: Desk, row: Row) -> Verdict:
+    def decide(uow: UnitOfWork, row: Row) -> SubmissionResult:
         answer = {
             "valid": seen.is_valid,
             "records": seen.records,
@@ -39,71 +45,72 @@ def verify(voice: Voice, session_id: str, seen: Examined, now_ns: int) -> Act:
         if seen.shredded:
             answer["shredded"] = seen.shredded
         if not seen.is_valid:
-            return Verdict(200, answer, [_broken(desk, voice, row, seen)], forget(row))
+            return SubmissionResult(200, answer, [_broken(uow, voice, row, seen)], forget(row))
         if _head(row) != _head_of(seen):
-            return MOVED_ON
+            return SESSION_CHANGED
         detail = {"session_id": session_id, "last_chain_hash": seen.last_chain_hash} | answer
-        summary = f"the chain of {session_id} holds over {seen.records} records"
-        event = told(desk, voice.who, session_id, "thought_chain_verified", summary, detail)
-        return Verdict(200, answer, [], remember(row, seen.records, desk.append(event)))
+        noun = "record" if seen.records == 1 else "records"
+        summary = f"the chain of {session_id} is valid over {seen.records} {noun}"
+        event = thought_event(uow, voice.who, session_id, "thought_chain_verified", summary, detail)
+        return SubmissionResult(200, answer, [], remember(row, seen.records, uow.append(event)))
 
-    return within(voice, session_id, now_ns, decide)
+    return session_command(voice, session_id, now_ns, decide)
 
 
 def _head(row: Row) -> tuple[int, str]:
     return row["records"], row["last_chain_hash"]
 
 
-def _head_of(seen: Examined) -> tuple[int, str]:
+def _head_of(seen: ThoughtVerification) -> tuple[int, str]:
     return seen.records, seen.last_chain_hash
 
 
-def remember(row: Row, records: int, number: int) -> list[Write]:
-    """Of a session ready to be sealed the pass before its closing reflection is what counts: without an open
-    task its last record is a reflection, since any other would have left its own open."""
+def remember(row: Row, records: int, number: int) -> list[RowWrite]:
+    """Store a pass, unless the session is ready to be sealed: then the pass before its closing reflection
+    counts. Without an open task the last record is a reflection, since any other leaves its task open."""
     is_ready = records == row["records"] and row["verified_records"] == records - 1
     if row["sealed_ns"] is not None or (is_ready and row["open_tasks"] == 0):
         return []
     changed = {"verified_records": records, "verified_by": number}
     row |= changed
-    return [Write("thought_sessions", changed, where_of(row))]
+    return [RowWrite("thought_sessions", changed, where_of(row))]
 
 
-def forget(row: Row) -> list[Write]:
+def forget(row: Row) -> list[RowWrite]:
     if row["sealed_ns"] is not None or row["verified_records"] is None:
         return []
     changed = {"verified_records": None, "verified_by": None}
     row |= changed
-    return [Write("thought_sessions", changed, where_of(row))]
+    return [RowWrite("thought_sessions", changed, where_of(row))]
 
 
-def seal(voice: Voice, session_id: str, seen: Examined, now_ns: int) -> Act:
-    """What the writeback order still asks for is the answer where it is not at its end."""
+def seal(voice: ThoughtAuthor, session_id: str, seen: ThoughtVerification, now_ns: int) -> Command:
+    """Seal the session; if a step of the required order is missing, the answer says which."""
 
-    def decide(desk: Desk, row: Row) -> Verdict:
+    def decide(uow: UnitOfWork, row: Row) -> SubmissionResult:
         if not voice.owns(row):
-            return _not_yours("sealed")
+            return _not_yours("seal")
         if row["sealed_ns"] is not None:
-            return Verdict(200, sealed(row))
+            return SubmissionResult(200, sealed(row))
         if _head(row) != _head_of(seen) and seen.is_valid:
-            return MOVED_ON
+            return SESSION_CHANGED
         if not seen.is_valid:
             detail = (
                 f"the chain is broken at record {seen.first_broken_index}: what is stored is not what was "
-                "recorded; nothing can be sealed over it"
+                "recorded; it cannot be sealed"
             )
             refused = Refused(reason="chain_broken", detail=detail)
-            return Verdict(409, refused, [_broken(desk, voice, row, seen)], forget(row))
+            return SubmissionResult(409, refused, [_broken(uow, voice, row, seen)], forget(row))
         problem = _why_not(row, seen)
         if problem is not None:
-            return Verdict(409, problem)
-        return _sealed(desk, voice, row, seen)
+            return SubmissionResult(409, problem)
+        return _sealed(uow, voice, row, seen)
 
-    return within(voice, session_id, now_ns, decide)
+    return session_command(voice, session_id, now_ns, decide)
 
 
-def _why_not(row: Row, seen: Examined) -> Refused | None:
-    """The first rule that is not kept, and how to go on."""
+def _why_not(row: Row, seen: ThoughtVerification) -> Refused | None:
+    """The first rule that is not met, and what to do."""
     verified, open_tasks = row["verified_records"], ", ".join(seen.open_tasks)
     if not row["records"]:
         detail = "this session has no record; write its thoughts and its closing reflection first"
@@ -127,8 +134,8 @@ def _why_not(row: Row, seen: Examined) -> Refused | None:
     return None
 
 
-def _sealed(desk: Desk, voice: Voice, row: Row, seen: Examined) -> Verdict:
-    writes = tree_of(row, seen.leaves, desk.now_ns)
+def _sealed(uow: UnitOfWork, voice: ThoughtAuthor, row: Row, seen: ThoughtVerification) -> SubmissionResult:
+    writes = tree_of(row, seen.leaves, uow.now_ns)
     detail = {
         "session_id": row["session_id"],
         "genesis": row["genesis"],
@@ -137,12 +144,12 @@ def _sealed(desk: Desk, voice: Voice, row: Row, seen: Examined) -> Verdict:
         "root": row["root"],
     }
     summary = f"thought session {row['session_id']} sealed over {row['records']} records"
-    event = told(desk, voice.who, row["session_id"], "thought_session_sealed", summary, detail)
-    return Verdict(200, sealed(row), [event], writes)
+    event = thought_event(uow, voice.who, row["session_id"], "thought_session_sealed", summary, detail)
+    return SubmissionResult(200, sealed(row), [event], writes)
 
 
-def tree_of(row: Row, leaves: list[bytes], sealed_ns: int) -> list[Write]:
-    """The nodes, then the seal itself: after it the database takes no node any more."""
+def tree_of(row: Row, leaves: list[bytes], sealed_ns: int) -> list[RowWrite]:
+    """Writes of the nodes, then of the seal: after it the database accepts no more nodes."""
     tree = ledger.levels(leaves)
     row |= {"root": ledger.text_of(tree[-1][0]), "sealed_ns": sealed_ns}
     nodes = [
@@ -150,46 +157,46 @@ def tree_of(row: Row, leaves: list[bytes], sealed_ns: int) -> list[Write]:
             "tenant_id": row["tenant_id"],
             "session_id": row["session_id"],
             "level": level,
-            "node_index": at,
+            "node_index": position,
             "hash": node,
         }
-        for level, made in enumerate(tree)
-        for at, node in enumerate(made)
+        for level, hashes in enumerate(tree)
+        for position, node in enumerate(hashes)
     ]
     writes = [
-        Write("merkle_nodes", nodes[at], more=tuple(nodes[at + 1 : at + NODES]))
-        for at in range(0, len(nodes), NODES)
+        RowWrite("merkle_nodes", nodes[position], more=tuple(nodes[position + 1 : position + NODES]))
+        for position in range(0, len(nodes), NODES)
     ]
     seal = {"root": row["root"], "sealed_ns": row["sealed_ns"]}
-    return [*writes, Write("thought_sessions", seal, where_of(row))]
+    return [*writes, RowWrite("thought_sessions", seal, where_of(row))]
 
 
 def sealed(row: Row) -> dict[str, Any]:
     return {"root": row["root"], "size": row["records"], "sealed_at": from_ns(row["sealed_ns"])}
 
 
-def end(voice: Voice, session_id: str, now_ns: int) -> Act:
-    """Close a session. A proof-grade one ends sealed or not at all; another one with its tasks closed."""
+def end(voice: ThoughtAuthor, session_id: str, now_ns: int) -> Command:
+    """End a session. A proof-grade one must be sealed first; any other must have its tasks closed."""
 
-    def decide(desk: Desk, row: Row) -> Verdict:
+    def decide(uow: UnitOfWork, row: Row) -> SubmissionResult:
         if not voice.owns(row):
-            return _not_yours("ended")
+            return _not_yours("end")
         if row["ended_ns"] is not None:
-            return Verdict(200, ended(row))
+            return SubmissionResult(200, ended(row))
         if row["proof_grade"] and row["sealed_ns"] is None:
-            detail = f"a proof-grade session ends only when it is sealed: {NEXT}"
-            return Verdict(409, Refused(reason="not_sealed", detail=detail))
+            detail = f"a proof-grade session must be sealed before it ends: {NEXT}"
+            return SubmissionResult(409, Refused(reason="not_sealed", detail=detail))
         if row["open_tasks"]:
-            detail = f"{row['open_tasks']} of its tasks are open; write the closing reflection of each first"
-            return Verdict(409, Refused(reason="open_tasks", detail=detail))
-        row["ended_ns"] = desk.now_ns
-        detail_told = {"session_id": session_id, "records": row["records"], "root": row["root"]}
+            detail = f"open tasks: {row['open_tasks']}; write the closing reflection of each first"
+            return SubmissionResult(409, Refused(reason="open_tasks", detail=detail))
+        row["ended_ns"] = uow.now_ns
+        ended_detail = {"session_id": session_id, "records": row["records"], "root": row["root"]}
         summary = f"thought session {session_id} ended"
-        event = told(desk, voice.who, session_id, "thought_session_ended", summary, detail_told)
-        write = Write("thought_sessions", {"ended_ns": desk.now_ns}, where_of(row))
-        return Verdict(200, ended(row), [event], [write])
+        event = thought_event(uow, voice.who, session_id, "thought_session_ended", summary, ended_detail)
+        write = RowWrite("thought_sessions", {"ended_ns": uow.now_ns}, where_of(row))
+        return SubmissionResult(200, ended(row), [event], [write])
 
-    return within(voice, session_id, now_ns, decide)
+    return session_command(voice, session_id, now_ns, decide)
 
 
 def ended(row: Row) -> dict[str, Any]:
@@ -201,12 +208,12 @@ def ended(row: Row) -> dict[str, Any]:
     }
 
 
-def _not_yours(what: str) -> Verdict:
-    detail = f"a session is {what} by whoever began it, an operator or an admin"
-    return Verdict(403, Refused(reason="not_yours", detail=detail))
+def _not_yours(verb: str) -> SubmissionResult:
+    detail = f"only its starter, an operator or an admin may {verb} a session"
+    return SubmissionResult(403, Refused(reason="not_yours", detail=detail))
 
 
-def _broken(desk: Desk, voice: Voice, row: Row, seen: Examined) -> Draft:
+def _broken(uow: UnitOfWork, voice: ThoughtAuthor, row: Row, seen: ThoughtVerification) -> EventDraft:
     detail = {
         "session_id": row["session_id"],
         "records": seen.records,
@@ -215,4 +222,4 @@ def _broken(desk: Desk, voice: Voice, row: Row, seen: Examined) -> Draft:
     summary = (
         f"the chain of thought session {row['session_id']} is broken at record {seen.first_broken_index}"
     )
-    return told(desk, voice.who, row["session_id"], "chain_broken", summary, detail)
+    return thought_event(uow, voice.who, row["session_id"], "chain_broken", summary, detail)

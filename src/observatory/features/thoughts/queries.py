@@ -1,4 +1,4 @@
-"""Reading the decision trail: one set of queries for both databases, mixed into `Reads`."""
+"""Queries of the decision trail: one set for both databases, mixed into `Reads`."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from sqlalchemy import (
     select,
 )
 
-from observatory.features.thoughts.types_rows import Left, Row, StoredThought, Told
-from observatory.ledger.thoughts import Hashes, Thought
+from observatory.features.thoughts.types_rows import Row, StoredThought, ThoughtEvents, UnshreddedThought
+from observatory.ledger.thoughts import Thought, ThoughtHashes
 from observatory.protocol.thoughts import address_of
 from observatory.store import tables
 from observatory.store.fetches import Fetches, portions
 from observatory.store.keys import entity_key
 from observatory.store.lists import any_of
-from observatory.store.shapes import Shape
+from observatory.store.shapes import TableShape
 
 FEW = 10
-MOST_SEALED = 1_000
+MAX_SEALED = 1_000
 
 
 class ThoughtReads(Fetches):
     """The `Thoughts` protocol over any store that can `fetch` rows."""
 
-    _shape: Shape
+    _shape: TableShape
     dialect: str
 
     async def thoughts(self, tenant_id: str, session_id: str, start: int, limit: int) -> list[StoredThought]:
         records, events = tables.thought_records, self._shape.events
         query = (
             select(*self._as_stored(records), events.c.record)
-            .select_from(records.outerjoin(events, self._told_by(tenant_id)))
+            .select_from(records.outerjoin(events, self._announced_by(tenant_id)))
             .where(records.c.tenant_id == tenant_id, records.c.session_id == session_id)
             .where(records.c.record_index >= start)
             .order_by(records.c.record_index)
@@ -52,18 +52,18 @@ class ThoughtReads(Fetches):
 
     async def thoughts_left(
         self, tenant_id: str, after: int, limit: int, session_id: str | None = None
-    ) -> list[Left]:
+    ) -> list[UnshreddedThought]:
         records = tables.thought_records.c
         query = select(records.sequence_number, records.session_id, records.record_id, records.created_at)
         query = query.where(
             records.tenant_id == tenant_id,
             records.sequence_number > after,
-            literal_column("shredded_by IS NULL"),  # as the partial index spells it, so that it is used
+            literal_column("shredded_by IS NULL"),  # spelled as in the partial index, so that it is used
         )
         if session_id is not None:
             query = query.where(records.session_id == session_id)
         rows = await self.fetch(tenant_id, query.order_by(records.sequence_number).limit(limit))
-        return [Left(*row) for row in rows]
+        return [UnshreddedThought(*row) for row in rows]
 
     async def thought_session(self, tenant_id: str, session_id: str) -> Row | None:
         sessions = tables.thought_sessions
@@ -74,7 +74,7 @@ class ThoughtReads(Fetches):
         return {name: _as_text(value) for name, value in rows[0]._mapping.items()} if rows else None
 
     def _as_stored(self, table: Table) -> list[ColumnElement[Any]]:
-        """On SQLite text is read as bytes: what is no UTF-8 is a broken record, not a failed read."""
+        """On SQLite text is read as bytes: invalid UTF-8 is then a broken record, not a failed read."""
         columns = list[ColumnElement[Any]](table.c)
         if self.dialect != "sqlite":
             return columns
@@ -83,14 +83,14 @@ class ThoughtReads(Fetches):
             for column in columns
         ]
 
-    async def told_of(self, tenant_id: str, session_id: str) -> Told:
+    async def events_of_session(self, tenant_id: str, session_id: str) -> ThoughtEvents:
         events, address = self._shape.events, address_of(session_id)
-        mine: list[ColumnElement[bool]] = [events.c.recipient_key == entity_key(tenant_id, address)]
+        conditions: list[ColumnElement[bool]] = [events.c.recipient_key == entity_key(tenant_id, address)]
         if self.dialect != "sqlite":
-            mine.append(events.c.tenant_id == tenant_id)
-        ((count,),) = await self.fetch(tenant_id, select(func.count()).select_from(events).where(*mine))
-        newest = select(events.c.record).where(*mine).order_by(self._shape.order().desc()).limit(2)
-        return Told(count, [bytes(row[0]) for row in await self.fetch(tenant_id, newest)])
+            conditions.append(events.c.tenant_id == tenant_id)
+        ((count,),) = await self.fetch(tenant_id, select(func.count()).select_from(events).where(*conditions))
+        newest = select(events.c.record).where(*conditions).order_by(self._shape.order().desc()).limit(2)
+        return ThoughtEvents(count, [bytes(row[0]) for row in await self.fetch(tenant_id, newest)])
 
     async def sealed_before(self, tenant_id: str, session_id: str) -> int | None:
         sessions, records = tables.thought_sessions.c, tables.thought_records.c
@@ -103,10 +103,10 @@ class ThoughtReads(Fetches):
             records.session_id == session_id,
             records.record_index == sessions.records - 1,
         )
-        found = await self.fetch(tenant_id, query)
-        return found[0][0] if found else None
+        rows = await self.fetch(tenant_id, query)
+        return rows[0][0] if rows else None
 
-    def _told_by(self, tenant_id: str) -> ColumnElement[bool]:
+    def _announced_by(self, tenant_id: str) -> ColumnElement[bool]:
         """A record's own event: by the packed key on SQLite (ADR-024), by its number on PostgreSQL."""
         number, events = tables.thought_records.c.sequence_number, self._shape.events
         if self.dialect == "sqlite":
@@ -120,30 +120,30 @@ class ThoughtReads(Fetches):
         query = select(sessions).where(sessions.c.tenant_id == tenant_id)
         if before is not None:
             query = query.where(sessions.c.sequence_number < before)
-        found = await self.fetch(tenant_id, query.order_by(sessions.c.sequence_number.desc()).limit(limit))
-        return [dict(row._mapping) for row in found]
+        rows = await self.fetch(tenant_id, query.order_by(sessions.c.sequence_number.desc()).limit(limit))
+        return [dict(row._mapping) for row in rows]
 
     async def sealed_among(self, tenant_id: str, session_ids: Collection[str]) -> set[str]:
         sessions = tables.thought_sessions.c
-        # As the partial index spells it, so that it is used.
+        # Spelled as in the partial index, so that it is used.
         sealed: ColumnElement[bool] = literal_column("sealed_ns IS NOT NULL")
         query = select(sessions.session_id).where(sessions.tenant_id == tenant_id, sealed)
-        wanted = set(session_ids)
-        if len(wanted) > FEW:  # asked every second: one short question instead of a long one
-            rows = await self.fetch(tenant_id, query.limit(MOST_SEALED))
-            if len(rows) < MOST_SEALED:
-                return wanted & {row[0] for row in rows}
+        ids = set(session_ids)
+        if len(ids) > FEW:  # read every second: one short query instead of a long one
+            rows = await self.fetch(tenant_id, query.limit(MAX_SEALED))
+            if len(rows) < MAX_SEALED:
+                return ids & {row[0] for row in rows}
         found: set[str] = set()
-        for some in portions(wanted):
-            rows = await self.fetch(tenant_id, query.where(any_of(sessions.session_id, some)))
+        for portion in portions(ids):
+            rows = await self.fetch(tenant_id, query.where(any_of(sessions.session_id, portion)))
             found |= {row[0] for row in rows}
         return found
 
     async def records_known(self, tenant_id: str, record_ids: Collection[str]) -> set[str]:
         records, found = tables.thought_records.c, set[str]()
-        for some in portions(set(record_ids)):
+        for portion in portions(set(record_ids)):
             query = select(records.record_id).where(
-                records.tenant_id == tenant_id, any_of(records.record_id, some)
+                records.tenant_id == tenant_id, any_of(records.record_id, portion)
             )
             found |= {row[0] for row in await self.fetch(tenant_id, query)}
         return found
@@ -156,45 +156,45 @@ class ThoughtReads(Fetches):
             .order_by(tasks.opened_ns.desc())
             .limit(1)
         )
-        found = await self.fetch(tenant_id, query)
-        return found[0][0] if found else None
+        rows = await self.fetch(tenant_id, query)
+        return rows[0][0] if rows else None
 
     async def merkle_nodes(
         self, tenant_id: str, session_id: str, places: Collection[tuple[int, int]]
     ) -> dict[tuple[int, int], bytes]:
         nodes, found = tables.merkle_nodes.c, {}
-        for some in portions(places, 100):
+        for portion in portions(places, 100):
             query = select(nodes.level, nodes.node_index, nodes.hash).where(
                 nodes.tenant_id == tenant_id,
                 nodes.session_id == session_id,
-                any_of(nodes.level, sorted({level for level, _ in some})),
-                any_of(nodes.node_index, sorted({at for _, at in some})),
+                any_of(nodes.level, sorted({level for level, _ in portion})),
+                any_of(nodes.node_index, sorted({position for _, position in portion})),
             )
-            for level, at, node in await self.fetch(tenant_id, query):
-                if (level, at) in places:
-                    found[level, at] = bytes(node)
+            for level, position, node in await self.fetch(tenant_id, query):
+                if (level, position) in places:
+                    found[level, position] = bytes(node)
         return found
 
 
 def _speaks_there() -> ColumnElement[bool]:
-    """The agent that began it is a member of the mesh session of that name: it may have been first there."""
-    began, mesh, agents, members = (
+    """The starting agent is a member of the mesh session of that name: it may have been first there."""
+    thought, mesh, agents, members = (
         table.c for table in (tables.thought_sessions, tables.sessions, tables.agents, tables.members)
     )
     return (
         select(members.agent_no)
-        .where(mesh.tenant_id == began.tenant_id, mesh.session_id == began.session_id)
-        .where(agents.tenant_id == began.tenant_id, agents.entity_id == began.caller)
-        .where(members.tenant_id == began.tenant_id, members.session_no == mesh.session_no)
+        .where(mesh.tenant_id == thought.tenant_id, mesh.session_id == thought.session_id)
+        .where(agents.tenant_id == thought.tenant_id, agents.entity_id == thought.caller)
+        .where(members.tenant_id == thought.tenant_id, members.session_no == mesh.session_no)
         .where(members.agent_no == agents.agent_no)
         .correlate(tables.thought_sessions)
         .exists()
     )
 
 
-def _stored(found: Any, event: bytes | None) -> StoredThought:
-    """What somebody put there past the gateway may be of any kind: the walk will say that it is broken."""
-    row = {name: _as_text(value) if name != "content" else value for name, value in found.items()}
+def _stored(cells: Any, event: bytes | None) -> StoredThought:
+    """Values written by others than the gateway may have any type: verification reports them as broken."""
+    row = {name: _as_text(value) if name != "content" else value for name, value in cells.items()}
     return StoredThought(
         Thought(
             record_id=row["record_id"],
@@ -209,7 +209,7 @@ def _stored(found: Any, event: bytes | None) -> StoredThought:
             audit_event_ids=_as_bytes(row["event_ids"]),
             predecessor_chain_hash=row["predecessor_chain_hash"],
         ),
-        Hashes(row["content_hash"], row["chain_hash"], row["parent_chain_hash"]),
+        ThoughtHashes(row["content_hash"], row["chain_hash"], row["parent_chain_hash"]),
         row["sequence_number"],
         row["audit_event_id"],
         None if event is None else bytes(event),
@@ -223,3 +223,6 @@ def _as_text(value: Any) -> Any:
 
 def _as_bytes(value: Any) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
+
+
+RECORD_QUERIES = (ThoughtReads,)

@@ -1,8 +1,8 @@
-"""Words of thoughts under the tenant's redaction rules (ruling 39, rule S347).
+"""Applies the tenant's redaction rules to thoughts (ruling 39, rule S347).
 
-Law: what was sent goes no further than the act that takes it; what the rules leave is hashed and stored.
-Content and intent are free text: no member of them is a name the record is kept by, so all of it is looked
-at; a rule for a field names it `thought.…`. A repeat is known although the rules have changed since.
+Law: the original goes no further than the command that accepts it; the redacted text is hashed and stored.
+Content and intent are free text and no member identifies the record, so all of it is redacted; a rule for a
+field names it `thought.…`. A repeat is recognised even if the rules have changed since.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from typing import Final
 
 import msgspec
 
-from observatory.features.redaction.redaction import redactor
-from observatory.ledger.canonical import jcs, jcs_of_words
-from observatory.pipeline.state import Memory
-from observatory.protocol.redaction import RedactionBook, RedactionRule
+from observatory.ledger.canonical import jcs, jcs_with_floats
+from observatory.pipeline.redaction.redactor import redactor
+from observatory.pipeline.state import BatchState
+from observatory.protocol.redaction import RedactionRule, RedactionRules
 
-ROOM: Final = "thought"  # no name of the schema: what stands under it is free
+PREFIX: Final = "thought"  # not a name of the schema: its members are free text
 
 
-def content(memory: Memory, sent: bytes) -> Iterator[bytes]:
-    """What is kept of a thought; after it what would have been by the rules of before."""
-    book = memory.rulebook.redaction
+def content(memory: BatchState, sent: bytes) -> Iterator[bytes]:
+    """The redacted thought; then what earlier sets of rules would have made of it."""
+    book = memory.tenant_config.redaction
     if book is None:
         yield sent
         return
     for rules in (book.in_force, *book.sets_before()):
-        yield _left(book, rules, sent)
+        yield _redacted(book, rules, sent)
 
 
-def intent(memory: Memory, sent: str) -> Iterator[str]:
-    for left in content(memory, jcs({"intent": sent})):
-        yield msgspec.json.decode(left)["intent"]
+def intent(memory: BatchState, sent: str) -> Iterator[str]:
+    for redacted in content(memory, jcs({"intent": sent})):
+        yield msgspec.json.decode(redacted)["intent"]
 
 
-def _left(book: RedactionBook, rules: tuple[RedactionRule, ...], sent: bytes) -> bytes:
+def _redacted(book: RedactionRules, rules: tuple[RedactionRule, ...], sent: bytes) -> bytes:
     if not rules:
         return sent
-    applied = redactor(rules, book.secret).apply(b'{"%s":%s}' % (ROOM.encode(), sent))
+    applied = redactor(rules, book.secret).apply(b'{"%s":%s}' % (PREFIX.encode(), sent))
     if applied is None:
         return sent
-    return jcs_of_words(msgspec.json.decode(applied.raw)[ROOM])
+    return jcs_with_floats(msgspec.json.decode(applied.raw)[PREFIX])

@@ -1,4 +1,4 @@
-"""What is asked of the decision trail and what it answers; hashes are spelled `sha256:` and hex."""
+"""Request and response types of the decision trail; hashes are spelled `sha256:` and hex."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from observatory.protocol.thoughts import (
 )
 
 INTENT_BYTES = 4_096
-# A text, so that whoever sends another type is told which there are; the document lists them.
+# A plain string, so that an unknown type is answered with the list of types; OpenAPI lists them too.
 AnyType = Annotated[str, Meta(max_length=64, extra_json_schema={"enum": list(TYPES)})]
 References = Annotated[list[RecordId], Meta(max_length=NAMED)]
 EventIds = Annotated[list[EventId], Meta(max_length=NAMED)]
 
 
 class NewThoughtSession(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`session_id` may be that of a session of the mesh. `agent_id` tells which agent begins it, where the
-    key is not bound to one."""
+    """`session_id` may be that of a session of the mesh. `agent_id` names the starting agent, if the key is
+    not bound to one."""
 
     intent: Annotated[str, Meta(min_length=1, max_length=INTENT_BYTES)]
     task_id: ThoughtTaskId | None = None
@@ -36,8 +36,8 @@ class NewThoughtSession(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
 
 
 class NewSessionThought(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A plan holds `trajectory`, an analysis `observation`, a decision `choice`, `alternatives` and `why`, a
-    reflection `happened`, `proved` and `uncertain`; more may stand beside."""
+    """A plan has `trajectory`, an analysis `observation`, a decision `choice`, `alternatives` and `why`, a
+    reflection `happened`, `proved` and `uncertain`; further members are allowed."""
 
     task_id: ThoughtTaskId
     type: AnyType
@@ -49,7 +49,7 @@ class NewSessionThought(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
 
 
 class NewThought(NewSessionThought, kw_only=True, forbid_unknown_fields=True):
-    """Without `session_id` it goes where its task is, or opens a session of its own."""
+    """Without `session_id` it goes to the session of its task, or opens a session of its own."""
 
     session_id: ThoughtSessionId | None = None
 
@@ -63,9 +63,9 @@ class StartedSession(msgspec.Struct, kw_only=True):
 
 
 class ThoughtItem(RecordedThought, frozen=True, kw_only=True):
-    """A record whole: with these fields its hashes can be computed again (see docs/spec.md)."""
+    """A full record: its hashes can be recomputed from these fields (see docs/spec.md)."""
 
-    content: dict[str, Any] | None  # null once its words were shredded, by the event of that number
+    content: dict[str, Any] | None  # null once shredded, by the event `shredded_by`
     shredded_by: int | None
     author: str
     references: list[str]
@@ -105,7 +105,7 @@ class ThoughtSessionList(msgspec.Struct, kw_only=True):
 class ChainVerdict(msgspec.Struct, kw_only=True):
     """`first_broken_index` past the last record means that the seal is not the root over them.
 
-    `shredded` is there when words of so many records are gone by an order, which their events name.
+    `shredded`, if present, counts records whose content was shredded by an order that their events name.
     """
 
     valid: bool
@@ -114,13 +114,13 @@ class ChainVerdict(msgspec.Struct, kw_only=True):
     shredded: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class Seal(msgspec.Struct, kw_only=True):
+class ThoughtSeal(msgspec.Struct, kw_only=True):
     root: str
     size: int
     sealed_at: str
 
 
-class SealAnswer(Seal, kw_only=True):
+class SealAnswer(ThoughtSeal, kw_only=True):
     genesis: str
     last_chain_hash: str
 
@@ -149,7 +149,7 @@ THOUGHT_ANSWERS: dict[str, Any] = {
     "record_session_thought": RecordedThought,
     "session_thoughts": ThoughtPage,
     "verify_thoughts": ChainVerdict,
-    "seal_session": Seal,
+    "seal_session": ThoughtSeal,
     "session_seal": SealAnswer,
     "thought_proof": ThoughtProof,
     "end_thoughts": EndedSession,

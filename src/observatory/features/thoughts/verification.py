@@ -1,10 +1,10 @@
-"""Whether a session's thoughts are just what was written: read, recomputed, held against their events.
+"""Verifies that a session's thoughts are what was recorded: recomputes them and compares with their events.
 
-The chain alone can be rewritten whole by who may write the database; so each record is held against the audit
-event that told of it, which is chained and logged by itself, the session's row against its start, seal and
-end, and all of them against how many events the trail has of this session: what was cut off is missing there.
-Read without the lock and in pages: what is recorded stays, and an act that goes by this looks under the lock
-whether the session has moved on.
+Someone who can write the database could rewrite the whole chain; so each record is compared with its audit
+event, which is chained and logged itself, the session's row with its start, seal and end, and their number
+with the number of the session's audit events: a truncated session has too many events. Read without the lock
+and in pages: records are never removed, and a command that uses the result checks under the lock whether the
+session has changed.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from observatory.features.thoughts.types_rows import StoredThought, Thoughts
 from observatory.ledger import thoughts as ledger
 from observatory.ledger.canonical import jcs
 from observatory.ledger.merkle import root
-from observatory.ledger.thoughts import Walk
+from observatory.ledger.thoughts import ThoughtChain
 from observatory.pipeline.ports import Archive, Directory, EventFilter
 from observatory.protocol.clock import from_ns
 
 NUMBERS = ("sequence_number", "proof_grade", "records", "open_tasks")
 PAGE = 200
-TOLD = 5
+MAX_TASKS = 5
 SHREDDED = "thoughts_shredded"
-TRIES = 3  # it is sealed once and ended once
+TRIES = 3  # a session is sealed once and ended once
 Row = dict[str, Any]
 
 
-class Examined(NamedTuple):
-    """What was found of a session as its row stood then."""
+class ThoughtVerification(NamedTuple):
+    """The result of verifying a session against its row as read."""
 
     records: int
     first_broken_index: int | None
     last_chain_hash: str
     leaves: list[bytes]
     last_type: str | None = None
-    open_tasks: tuple[str, ...] = ()  # a few of them, for a sentence
-    shredded: int = 0  # records whose words are gone by an order
+    open_tasks: tuple[str, ...] = ()  # a few of them, for a message
+    shredded: int = 0  # records whose content was shredded by order
 
     @property
     def is_valid(self) -> bool:
@@ -52,31 +52,33 @@ class _Event(msgspec.Struct):
     body: dict[str, Any] = {}
     attributes: dict[str, Any] = {}
 
-    def says(self, event_type: str, said: Row) -> bool:
-        """Whether it is of that type and says just this of it; what is missing says nothing, not null."""
-        told = {name: self.body.get(name, self) for name in said}
-        return self.body.get("event_type") == event_type and told == said
+    def says(self, event_type: str, expected: Row) -> bool:
+        """Whether it has this type and exactly these members; a missing member is not null."""
+        present = {name: self.body.get(name, self) for name in expected}
+        return self.body.get("event_type") == event_type and present == expected
 
 
 NOTHING = _Event()
 
 
-class Trail(Thoughts, Archive, Directory, Protocol):
-    """What is read here."""
+class ThoughtTrailReads(Thoughts, Archive, Directory, Protocol):
+    """The store reads that verification needs."""
 
 
-async def examine(store: Trail, tenant_id: str, session: Row) -> Examined:
-    """Walk the records its row tells of; stops at the first that is broken or not there.
+async def verify_session_thoughts(
+    store: ThoughtTrailReads, tenant_id: str, session: Row
+) -> ThoughtVerification:
+    """Walk the records that the session's row counts; stops at the first broken or missing one.
 
-    What is wrong past the last one is broken at the index `records`: a seal or an end that is not what was
-    told, and events of this session that no row answers for.
+    Faults past the last record are reported at the index `records`: a seal or an end that differs from its
+    event, and events of this session without a row.
     """
     for _ in range(TRIES):
         seen = await _walked(store, tenant_id, session)
         if seen.is_valid and not await _is_all(store, tenant_id, session):
             now = await store.thought_session(tenant_id, session["session_id"])
             if now and now["records"] != session["records"]:
-                break  # others write into it meanwhile: who goes by this finds that it has moved on
+                break  # others append meanwhile: the caller finds that the session has changed
             if now and _ending(now) != _ending(session):
                 session = now
                 continue
@@ -89,21 +91,21 @@ def _ending(session: Row) -> tuple[Any, ...]:
     return session["sealed_ns"], session["ended_ns"]
 
 
-async def _walked(store: Trail, tenant_id: str, session: Row) -> Examined:
+async def _walked(store: ThoughtTrailReads, tenant_id: str, session: Row) -> ThoughtVerification:
     count, last_type = session["records"], None
-    walk = Walk(session["session_id"], session["genesis"], session["predecessor_chain_hash"])
+    walk = ThoughtChain(session["session_id"], session["genesis"], session["predecessor_chain_hash"])
     orders, shredded = _Orders(store, tenant_id, session["session_id"]), 0
-    begun = await _beginning(store, tenant_id, session, orders)
-    if begun is None:
-        return Examined(count, 0, session["last_chain_hash"], [])
-    tasks = _Tasks([session["task_id"]] if begun.body.get("opens_task") else [])
+    start_event = await _start_event(store, tenant_id, session, orders)
+    if start_event is None:
+        return ThoughtVerification(count, 0, session["last_chain_hash"], [])
+    tasks = _Tasks([session["task_id"]] if start_event.body.get("opens_task") else [])
     while len(walk.leaves) < count:
         start = len(walk.leaves)
         page = await store.thoughts(tenant_id, session["session_id"], start, min(PAGE, count - start))
-        gone = {one.shredded_by for one in page if one.shredded_by is not None}
-        await orders.read(gone)
-        if not page or not all(_holds(one, walk, tasks, orders) for one in page):
-            return Examined(count, len(walk.leaves), walk.last_chain_hash, walk.leaves)
+        order_numbers = {one.shredded_by for one in page if one.shredded_by is not None}
+        await orders.read(order_numbers)
+        if not page or not all(_is_valid(one, walk, tasks, orders) for one in page):
+            return ThoughtVerification(count, len(walk.leaves), walk.last_chain_hash, walk.leaves)
         last_type = page[-1].thought.type
         shredded += sum(one.shredded_by is not None for one in page)
     broken, seal = None, session["root"]
@@ -111,12 +113,12 @@ async def _walked(store: Trail, tenant_id: str, session: Row) -> Examined:
         broken = max(0, count - 1)
     elif seal not in (None, ledger.text_of(root(walk.leaves))) or session["open_tasks"] != len(tasks.open):
         broken = count
-    named = tuple(sorted(tasks.open)[:TOLD])
-    return Examined(count, broken, walk.last_chain_hash, walk.leaves, last_type, named, shredded)
+    named = tuple(sorted(tasks.open)[:MAX_TASKS])
+    return ThoughtVerification(count, broken, walk.last_chain_hash, walk.leaves, last_type, named, shredded)
 
 
 class _Orders:
-    """What was ordered to be shredded of a session, by the events that ordered it."""
+    """The shred orders of a session, by their event numbers."""
 
     def __init__(self, store: Archive, tenant_id: str, session_id: str) -> None:
         self._store, self._tenant_id, self._session_id = store, tenant_id, session_id
@@ -127,7 +129,7 @@ class _Orders:
             self._read[number] = await _event_of(self._store, self._tenant_id, number)
 
     def name(self, number: Any, index: int | None) -> bool:
-        """Whether that event orders this record's words to go; None: those of the intent."""
+        """Whether that event orders this record's content shredded; None: the intent."""
         event = self._read.get(number, NOTHING)
         if not event.says(SHREDDED, {"session_id": self._session_id}):
             return False
@@ -143,13 +145,13 @@ async def _event_of(store: Archive, tenant_id: str, number: Any) -> _Event:
 
 
 class _Tasks:
-    """Which tasks stand open, by the records alone."""
+    """The open tasks, derived from the records alone."""
 
     def __init__(self, names: list[str]) -> None:
         self.open, self._closed = set(names), set[str]()
 
-    def goes_on(self, task_id: str, kind: str) -> bool:
-        """False for what was recorded under a task that a reflection had closed."""
+    def accepts(self, task_id: str, kind: str) -> bool:
+        """False for a record under a task that a reflection had closed."""
         if task_id in self._closed:
             return False
         self.open.add(task_id)
@@ -159,22 +161,22 @@ class _Tasks:
         return True
 
 
-def _holds(one: StoredThought, walk: Walk, tasks: _Tasks, orders: _Orders) -> bool:
+def _is_valid(one: StoredThought, walk: ThoughtChain, tasks: _Tasks, orders: _Orders) -> bool:
     thought, is_gone = one.thought, one.shredded_by is not None
     return (
-        _is_told_so(one)
+        _matches_event(one)
         and walk.broken is None
-        and tasks.goes_on(thought.task_id, thought.type)
+        and tasks.accepts(thought.task_id, thought.type)
         and (not is_gone or orders.name(one.shredded_by, thought.index))
         and walk.step(thought, one.hashes, is_gone)
     )
 
 
-async def _beginning(store: Archive, tenant_id: str, session: Row, orders: _Orders) -> _Event | None:
-    """The event of its start; None when the row does not say what that one told."""
+async def _start_event(store: Archive, tenant_id: str, session: Row, orders: _Orders) -> _Event | None:
+    """The event of its start; None when the row differs from it."""
     number, intent = session["sequence_number"], session["intent"]
     try:
-        made = ledger.genesis(session["caller"], session["session_id"], session["started_at"])
+        genesis = ledger.genesis(session["caller"], session["session_id"], session["started_at"])
         intent_hash = "sha256:" + sha256(intent.encode()).hexdigest()
     except (ValueError, AttributeError):
         return None
@@ -185,72 +187,72 @@ async def _beginning(store: Archive, tenant_id: str, session: Row, orders: _Orde
         "session_id", "genesis", "caller", "started_at", "task_id", "predecessor_session_id",
         "predecessor_chain_hash",
     )  # fmt: skip
-    said = {name: session[name] for name in same}
-    said |= {"proof_grade": bool(session["proof_grade"]), "intent_hash": intent_hash}
+    expected = {name: session[name] for name in same}
+    expected |= {"proof_grade": bool(session["proof_grade"]), "intent_hash": intent_hash}
     ordered_by = session["intent_shredded_by"]
     if ordered_by is not None:
         await orders.read({ordered_by})
         if intent or not orders.name(ordered_by, None):
             return None
-        del said["intent_hash"]
-    is_so = (
-        event.says("thought_session_started", said)
+        del expected["intent_hash"]
+    matches = (
+        event.says("thought_session_started", expected)
         and event.attributes.get("av.sender.entity_id") == session["opened_by"]
-        and session["genesis"] == ledger.text_of(made)
+        and session["genesis"] == ledger.text_of(genesis)
     )
-    return event if is_so else None
+    return event if matches else None
 
 
-async def _is_all(store: Trail, tenant_id: str, session: Row) -> bool:
-    """The start, each record, the seal and the end: the trail has no more of this session, and no less."""
-    told = await store.told_of(tenant_id, session["session_id"])
-    last, expected = [_read(record) for record in told.last], 1 + session["records"]
+async def _is_all(store: ThoughtTrailReads, tenant_id: str, session: Row) -> bool:
+    """Whether the audit events are exactly the start, each record, the seal and the end."""
+    trail = await store.events_of_session(tenant_id, session["session_id"])
+    last, count = [_read(record) for record in trail.last], 1 + session["records"]
     here = {"session_id": session["session_id"], "root": session["root"]}
     if session["ended_ns"] is not None:
-        said = here | {"records": session["records"]}
-        expected += 1
-        if not last or not _was_told(last.pop(0), "thought_session_ended", said, session["ended_ns"]):
+        members = here | {"records": session["records"]}
+        count += 1
+        if not last or not _is_event(last.pop(0), "thought_session_ended", members, session["ended_ns"]):
             return False
     if session["sealed_ns"] is not None:
-        said = here | {name: session[name] for name in ("genesis", "last_chain_hash")}
-        said |= {"n_records": session["records"]}
-        expected += 1
-        if not last or not _was_told(last.pop(0), "thought_session_sealed", said, session["sealed_ns"]):
+        members = here | {name: session[name] for name in ("genesis", "last_chain_hash")}
+        members |= {"n_records": session["records"]}
+        count += 1
+        if not last or not _is_event(last.pop(0), "thought_session_sealed", members, session["sealed_ns"]):
             return False
         if session["verified_records"] != session["records"] - 1:
             return False
     elif session["root"] is not None or not await _was_verified(store, tenant_id, session):
         return False
-    return told.events == int(expected)
+    return trail.events == int(count)
 
 
 async def _was_verified(store: Archive, tenant_id: str, session: Row) -> bool:
-    """What counts as verified is what an event says was: else a seal could be had without."""
+    """The row's verification must match its event: else a session could be sealed without one."""
     if session["verified_records"] is None:
         return session["verified_by"] is None
     event = await _event_of(store, tenant_id, session["verified_by"])
-    said = {"session_id": session["session_id"], "records": session["verified_records"], "valid": True}
-    return event.says("thought_chain_verified", said)
+    expected = {"session_id": session["session_id"], "records": session["verified_records"], "valid": True}
+    return event.says("thought_chain_verified", expected)
 
 
-def _was_told(event: _Event, event_type: str, said: Row, moment: Any) -> bool:
-    is_so = isinstance(moment, int) and event.timestamp == from_ns(moment)
-    return is_so and event.says(event_type, said)
+def _is_event(event: _Event, event_type: str, expected: Row, moment: Any) -> bool:
+    same_time = isinstance(moment, int) and event.timestamp == from_ns(moment)
+    return same_time and event.says(event_type, expected)
 
 
-def _is_told_so(one: StoredThought) -> bool:
-    """Its number is that of the event which told of this very record, of all but its words."""
+def _matches_event(one: StoredThought) -> bool:
+    """Whether the event of its number matches this record in everything but its content."""
     event = NOTHING if one.event is None else _read(one.event)
     thought, hashes = one.thought, one.hashes
     same = ("record_id", "session_id", "task_id", "index", "type", "author")
-    said = {name: getattr(thought, name) for name in same}
-    said |= {name: getattr(hashes, name) for name in ("content_hash", "chain_hash", "parent_chain_hash")}
+    expected = {name: getattr(thought, name) for name in same}
+    expected |= {name: getattr(hashes, name) for name in ("content_hash", "chain_hash", "parent_chain_hash")}
     try:
         lists = [jcs(event.body.get(name)) for name in ("references", "audit_event_ids")]
     except ValueError:
         return False
     return (
-        event.says("thought_recorded", said)
+        event.says("thought_recorded", expected)
         and (event.audit_event_id, event.timestamp) == (one.audit_event_id, thought.created_at)
         and lists == [thought.references, thought.audit_event_ids]
     )
@@ -259,5 +261,5 @@ def _is_told_so(one: StoredThought) -> bool:
 def _read(record: bytes) -> _Event:
     try:
         return msgspec.json.decode(record, type=_Event)
-    except (msgspec.MsgspecError, ValueError, RecursionError):  # what has another shape tells of no thought
+    except (msgspec.MsgspecError, ValueError, RecursionError):  # another shape is no thought event
         return NOTHING

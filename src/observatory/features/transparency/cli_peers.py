@@ -1,4 +1,4 @@
-"""`observatory peers`: who witnesses this log, whose log is witnessed here, and what is not believed."""
+"""`observatory peers`: witnesses of this log, logs witnessed here, and inconsistencies found."""
 
 from __future__ import annotations
 
@@ -6,66 +6,68 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from observatory.cli.gateway_client import ANY, Api, Gateway
-from observatory.cli.prompts import Json, Yes, confirm, hand, one_of, path_of, tell, when
+from observatory.cli.gateway_client import ANY, GatewayApi, GatewayOptions
+from observatory.cli.prompts import Json, Yes, api_session, confirm, one_of, path_of, print_result, when
 from observatory.cli.terminal import note, say, show_json, show_table
 
 LISTED = "`observatory peers list`"
 Row = dict[str, Any]
-Peer = Annotated[str, Parameter(help="The peer's name, its id, or a beginning of the id.")]
-Vkey = Annotated[str, Parameter(help="A verification key, name+id+key; theirs show it by `peers own`.")]
+Peer = Annotated[str, Parameter(help="The peer's name, its id, or a prefix of the id.")]
+Vkey = Annotated[str, Parameter(help="A verification key, name+id+key; the peer gets it from `peers own`.")]
 DOUBTS = {
     "fork": "FORK: two roots were signed for one size",
-    "inconsistent": "NOT PROVEN: nothing leads from what was cosigned to what was shown",
-    "rollback": "ROLLBACK: less was shown than was signed",
+    "inconsistent": "NOT PROVEN: no proof leads from the cosigned checkpoint to the one presented",
+    "rollback": "ROLLBACK: the log is shorter than what was signed",
 }
 
 peers = App(name="peers", help="Witnesses and witnessed logs: list, show, own, add, key, offer, remove.")
 
 
 @peers.command(name="own")
-def own(*, json: Json = False, gateway: Gateway = ANY) -> None:
-    """What a peer needs of you: your log's verification key, and where you witness."""
-    with hand(gateway, json, "admin") as door:
-        mine = _own(door)
-    tell(mine, json, f"vkey     {mine['vkey'] or 'nothing is signed yet'}", f"witness  {mine['witness']}")
+def own(*, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Show what a peer needs from you: your log's verification key and your witness URL."""
+    with api_session(gateway, json, "admin") as client:
+        row = _own(client)
+    print_result(
+        row, json, f"vkey     {row['vkey'] or 'nothing is signed yet'}", f"witness  {row['witness']}"
+    )
 
 
-def _own(door: Api) -> Row:
-    witness = door.ask("GET", "/v1/peers")["witness"]
-    return {"vkey": door.ask("GET", "/v1/audit/log")["vkey"], "witness": witness["url"]}
+def _own(client: GatewayApi) -> Row:
+    witness = client.ask("GET", "/v1/peers")["witness"]
+    return {"vkey": client.ask("GET", "/v1/audit/log")["vkey"], "witness": witness["url"]}
 
 
 @peers.command(name="list")
-def list_peers(*, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Every peer: how it answered, how much of ours it cosigned, how much of its log was cosigned here."""
-    with hand(gateway, json, "admin") as door:
-        answer = door.ask("GET", "/v1/peers")
+def list_peers(*, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """List peers: last answer, how much of our log each cosigned, how much of its log was cosigned here."""
+    with api_session(gateway, json, "admin") as client:
+        answer = client.ask("GET", "/v1/peers")
     if json:
         show_json(answer)
         return
-    columns = ("PEER", "NAME", "ASKED", "COSIGNED OURS", "COSIGNED HERE", "DOUBT")
-    show_table(columns, [_line(row) for row in answer["items"]], "no peer is known")
+    columns = ("PEER", "NAME", "LAST ANSWER", "COSIGNED OURS", "COSIGNED HERE", "PROBLEM")
+    show_table(columns, [_line(row) for row in answer["items"]], "no peers")
     for row in answer["items"]:
         if row["fork"] is not None:
             note(f"{row['name']}: {DOUBTS[row['fork']['kind']]}; see `observatory peers show {row['name']}`")
 
 
 def _line(row: Row) -> tuple[object, ...]:
-    asked = row["asked"]["state"] if row["url"] else "not asked"
+    state = row["asked"]["state"] if row["url"] else "not asked"
     head = row["head"] and row["head"]["size"]
-    return row["peer_id"], row["name"], asked, row["cosigned_size"], head, row["fork"] and row["fork"]["kind"]
+    return row["peer_id"], row["name"], state, row["cosigned_size"], head, row["fork"] and row["fork"]["kind"]
 
 
 @peers.command(name="show")
-def show(peer: Peer, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """One peer whole: its key, its head, and the two notes where its log is not believed."""
-    with hand(gateway, json, "admin") as door:
-        row = _found(door, peer)
+def show(peer: Peer, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Show one peer in full: its key, its head, and both notes if its log is inconsistent."""
+    with api_session(gateway, json, "admin") as client:
+        row = _resolve(client, peer)
     if json:
         show_json(row)
         return
-    say(*(f"{name:<9}{row[key]}" for name, key in SHOWN.items() if row[key] is not None))
+    say(*(f"{name:<9}{row[key]}" for name, key in FIELDS.items() if row[key] is not None))
     asked = row["asked"]
     say(f"asked    {asked['state']} {when(asked['at'])} {asked['detail'] or ''}".rstrip())
     if row["head"] is not None:
@@ -74,7 +76,7 @@ def show(peer: Peer, *, json: Json = False, gateway: Gateway = ANY) -> None:
         _say_head(DOUBTS[row["fork"]["kind"]], row["fork"])
 
 
-SHOWN = {
+FIELDS = {
     "peer": "peer_id", "name": "name", "vkey": "vkey", "witness": "url", "log": "log_url",
     "ours": "cosigned_size",
 }  # fmt: skip
@@ -86,53 +88,60 @@ def _say_head(what: str, head: Row) -> None:
     )
 
 
-def _found(door: Api, peer: str) -> Row:
-    return one_of(door.ask("GET", "/v1/peers")["items"], peer, ("name", "peer_id"), LISTED)
+def _resolve(client: GatewayApi, peer: str) -> Row:
+    return one_of(client.ask("GET", "/v1/peers")["items"], peer, ("name", "peer_id"), LISTED)
 
 
 @peers.command(name="add")
 def add(
-    name: Annotated[str, Parameter(help="What you call it.")],
+    name: Annotated[str, Parameter(help="A name for the peer.")],
     vkey: Vkey,
     *,
-    witness: Annotated[str | None, Parameter(help="Where it witnesses; ours is offered to it there.")] = None,
-    log: Annotated[str | None, Parameter(help="Where its log is served; it is looked at there.")] = None,
+    witness: Annotated[
+        str | None, Parameter(help="Its witness URL: our checkpoints are offered there.")
+    ] = None,
+    log: Annotated[
+        str | None, Parameter(help="The URL of its log: its checkpoints are checked there.")
+    ] = None,
     json: Json = False,
-    gateway: Gateway = ANY,
+    gateway: GatewayOptions = ANY,
 ) -> None:
-    """Make a peer known: its checkpoints are cosigned here, and ours offered to it if it has an address."""
+    """Add a peer: its checkpoints are cosigned here, and ours are offered to it if it has a witness URL."""
     body = {"name": name, "vkey": vkey, "url": witness, "log_url": log}
-    with hand(gateway, json, "admin") as door:
-        answer = door.ask("POST", "/v1/peers", body)
-    tell(answer, json, f"{answer['peer_id']}: {answer['name']} is a peer")
+    with api_session(gateway, json, "admin") as client:
+        answer = client.ask("POST", "/v1/peers", body)
+    print_result(answer, json, f"{answer['peer_id']}: peer {answer['name']} added")
 
 
 @peers.command(name="key")
-def key(peer: Peer, vkey: Vkey, *, yes: Yes = False, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Let another key follow a peer's, when its own log cannot vouch for it; its head stays where it is."""
-    with hand(gateway, json, "admin") as door:
-        found = _found(door, peer)
-        confirm(f"Believe {found['name']} by this key alone from now on?", yes)
-        answer = door.ask("POST", f"{path_of('peers', found['peer_id'])}/key", {"vkey": vkey})
-    tell(answer, json, f"{answer['name']} is believed by {answer['vkey']}")
+def key(
+    peer: Peer, vkey: Vkey, *, yes: Yes = False, json: Json = False, gateway: GatewayOptions = ANY
+) -> None:
+    """Replace a peer's key when its own log cannot vouch for the new one; its head is kept."""
+    with api_session(gateway, json, "admin") as client:
+        row = _resolve(client, peer)
+        confirm(f"Trust {row['name']} by this key alone from now on?", yes)
+        answer = client.ask("POST", f"{path_of('peers', row['peer_id'])}/key", {"vkey": vkey})
+    print_result(answer, json, f"{answer['name']} is trusted by {answer['vkey']}")
 
 
 @peers.command(name="offer")
-def offer(peer: Peer, *, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Offer our newest checkpoint to it now, and look at its log."""
-    with hand(gateway, json, "admin") as door:
-        found = _found(door, peer)
-        answer = door.ask("POST", f"{path_of('peers', found['peer_id'])}/offer")
+def offer(peer: Peer, *, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Offer our newest checkpoint to a peer now, and check its log."""
+    with api_session(gateway, json, "admin") as client:
+        row = _resolve(client, peer)
+        answer = client.ask("POST", f"{path_of('peers', row['peer_id'])}/offer")
     asked = answer["asked"]
-    told = f"{answer['cosigned_size']:,} events cosigned" if asked["state"] == "cosigned" else asked["detail"]
-    tell(answer, json, f"{answer['name']}: {asked['state']}; {told}")
+    size = answer["cosigned_size"]
+    cosigned = f"{size:,} event{'' if size == 1 else 's'} cosigned" if asked["state"] == "cosigned" else None
+    print_result(answer, json, f"{answer['name']}: {asked['state']}; {cosigned or asked['detail']}")
 
 
 @peers.command(name="remove")
-def remove(peer: Peer, *, yes: Yes = False, json: Json = False, gateway: Gateway = ANY) -> None:
-    """Believe nothing of it any more; what was cosigned of its log stays the beginning it must go on from."""
-    with hand(gateway, json, "admin") as door:
-        found = _found(door, peer)
-        confirm(f"Remove the peer {found['name']}?", yes)
-        answer = door.ask("DELETE", path_of("peers", found["peer_id"]))
-    tell(answer, json, f"{found['name']} is a peer no more")
+def remove(peer: Peer, *, yes: Yes = False, json: Json = False, gateway: GatewayOptions = ANY) -> None:
+    """Remove a peer. If it is added again, its log must extend what was cosigned before."""
+    with api_session(gateway, json, "admin") as client:
+        row = _resolve(client, peer)
+        confirm(f"Remove the peer {row['name']}?", yes)
+        answer = client.ask("DELETE", path_of("peers", row["peer_id"]))
+    print_result(answer, json, f"peer {row['name']} removed")

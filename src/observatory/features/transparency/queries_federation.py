@@ -1,4 +1,4 @@
-"""Reading how far a tenant's log was cosigned, and the checkpoints that lead from key to key."""
+"""Queries of how far a tenant's log was cosigned, and of its checkpoints."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlalchemy import Select, func, select
 
-from observatory.features.transparency.types_log import Checkpoint, bytes_of, number_of
+from observatory.features.transparency.types_log import StoredCheckpoint, bytes_of, number_of
 from observatory.store import tables
 from observatory.store.fetches import Fetches
 
-KEPT = tables.checkpoints.c
+_COLUMNS = tables.checkpoints.c
 
 
 class FederationReads(Fetches):
@@ -23,21 +23,23 @@ class FederationReads(Fetches):
             query = query.where(table.peer_id == peer_id)
         return (await self.fetch(tenant_id, query))[0][0] or 0
 
-    async def first_over(self, tenant_id: str, number: int) -> Checkpoint | None:
-        query = _kept(tenant_id).where(KEPT.size >= number).order_by(KEPT.size).limit(1)
+    async def first_over(self, tenant_id: str, number: int) -> StoredCheckpoint | None:
+        query = _select(tenant_id).where(_COLUMNS.size >= number).order_by(_COLUMNS.size).limit(1)
         return next(map(_checkpoint, await self.fetch(tenant_id, query)), None)
 
-    async def checkpoints(self, tenant_id: str, before: int | None, limit: int) -> list[Checkpoint]:
-        query = _kept(tenant_id).order_by(KEPT.size.desc()).limit(limit)
+    async def checkpoints(self, tenant_id: str, before: int | None, limit: int) -> list[StoredCheckpoint]:
+        query = _select(tenant_id).order_by(_COLUMNS.size.desc()).limit(limit)
         if before is not None:
-            query = query.where(KEPT.size < before)
+            query = query.where(_COLUMNS.size < before)
         return [_checkpoint(row) for row in await self.fetch(tenant_id, query)]
 
 
-def _kept(tenant_id: str) -> Select[Any]:
-    return select(KEPT.size, KEPT.root, KEPT.note, KEPT.signed_ns).where(KEPT.tenant_id == tenant_id)
+def _select(tenant_id: str) -> Select[Any]:
+    return select(_COLUMNS.size, _COLUMNS.root, _COLUMNS.note, _COLUMNS.signed_ns).where(
+        _COLUMNS.tenant_id == tenant_id
+    )
 
 
-def _checkpoint(row: Any) -> Checkpoint:
+def _checkpoint(row: Any) -> StoredCheckpoint:
     size, root, note, signed_ns = row
-    return Checkpoint(number_of(size), bytes_of(root), bytes_of(note), number_of(signed_ns))
+    return StoredCheckpoint(number_of(size), bytes_of(root), bytes_of(note), number_of(signed_ns))

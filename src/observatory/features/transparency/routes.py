@@ -1,18 +1,15 @@
-"""The log's doors: how far it is signed, proofs of events, and the log itself as tiles for strangers' tools.
+"""HTTP routes of the log: how far it is signed, proofs of events, and the log as tiles for third-party tools.
 
-What is served as signed comes out of the database, never out of the sealer's memory: it was kept before
-it is shown. Every proof is checked before it leaves; one that does not hold is told as a broken log, not
-served. Tiles, entries and checkpoint hold hashes only and may be given to anybody (`log_public`); else
-they need a key of their tenant.
+What is served as signed comes from the database, never from the sealer's memory: it was stored before it is
+served. Every proof is verified before it is sent; an invalid one is reported as a broken log, not served.
+Tiles, entries and checkpoints have hashes only and may be public (`log_public`); otherwise they need a key of
+their tenant.
 """
 
 from __future__ import annotations
 
-import asyncio
-from base64 import b64encode
-from collections.abc import Awaitable
 from hashlib import sha256
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
 from litestar import Response, Router, get, post
@@ -21,21 +18,27 @@ from litestar.params import FromPath, QueryParameter
 
 from observatory.errors import StartupError
 from observatory.features.transparency.cosignatures import cosigned, newest_cosigned, witnessed
-from observatory.features.transparency.health import LATE_S, unsigned_age_s
-from observatory.features.transparency.log_key import UnderWay
-from observatory.features.transparency.types_log import Checkpoint, LogBroken, LogRows
-from observatory.features.transparency.worker import PROMISED_S
+from observatory.features.transparency.queries_checkpoints import (
+    broken_log,
+    or_broken_log,
+    rows_of,
+    signed,
+    text_of,
+    vkeys_of,
+)
+from observatory.features.transparency.queries_health import LATE_S, unsigned_age_s
+from observatory.features.transparency.types_log import LogBroken, StoredCheckpoint
+from observatory.features.transparency.worker import PROMISED_S, Sealer
 from observatory.http.answers import MAX_SEQUENCE, Refusal, json
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import OPEN, need
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import OPEN, require_permission
 from observatory.ledger import merkle, note, tiles, tlog_proof
 from observatory.pipeline.ports import EventFilter, StoredEvent
 from observatory.pipeline.state import HOME_TENANT
 from observatory.protocol.clock import from_ns
 from observatory.protocol.identity import counter_of
+from observatory.runtime.log_key import RotationInProgress
 
-T = TypeVar("T")
-WAIT_S, LOOK_S = 2.0, 0.05
 YEAR_S, MOMENT_S = 31_536_000, 2
 Size = Annotated[int, QueryParameter(name="from", ge=1, le=MAX_SEQUENCE, description="The older size.")]
 Later = Annotated[
@@ -46,81 +49,26 @@ Later = Annotated[
 ]
 
 
-def rows_of(house: House) -> LogRows:
-    store = house.store
-    assert isinstance(store, LogRows)  # a promise of every store
-    return store
-
-
-def text_of(value: bytes) -> str:
-    return b64encode(value).decode()
-
-
-async def holding(question: Awaitable[T]) -> T:
-    """What is read out of the log; where hashes are missing the asker hears that it is broken."""
-    try:
-        return await question
-    except (LogBroken, ValueError) as error:
-        raise broken() from error
-
-
-def broken() -> Refusal:
-    detail = "the stored log does not give what was signed; POST /v1/audit/verify says where it breaks"
-    return Refusal(500, "log_broken", detail)
-
-
-async def signed(house: House, tenant_id: str, size: int) -> Checkpoint:
-    """The newest checkpoint, waited for a moment if it does not reach so far yet."""
-    rows, left_s = rows_of(house), WAIT_S
-    while True:
-        found = await holding(rows.checkpoint(tenant_id))
-        if found is not None and found.size >= size:
-            return await cosigned(house, tenant_id, found)
-        refused = house.sealer.refused.get(tenant_id)
-        if refused is not None and refused.kind != "key":  # else another gateway may be signing
-            raise Refusal(409, "not_sealed", f"the log is not signed: {refused.sentence}")
-        if left_s <= 0:
-            detail = "this is not under a signed checkpoint yet; it is sealed within a second, ask again"
-            raise Refusal(409, "not_sealed", detail)
-        await asyncio.sleep(LOOK_S)
-        left_s -= LOOK_S
-
-
-async def vkeys_of(house: House, tenant_id: str) -> list[dict[str, Any]]:
-    """Every key this log was signed by, oldest first; the last one is in force."""
-    origin, rows = await house.sealer.origin(tenant_id), await house.store.rows(tenant_id, "log_keys")
-    rows.sort(key=lambda row: int(row["since"]))
-    return [
-        {
-            "vkey": note.vkey(origin, bytes(row["public_key"])),
-            "since_sequence": row["since"],
-            "created_at": from_ns(row["created_ns"]),
-            "current": row is rows[-1],
-        }
-        for row in rows
-    ]
-
-
 @get("/audit/log", summary="How far the tenant's log is signed, and by which keys", operation_id="audit_log")
-async def audit_log(request: Call, house: Here) -> Response[bytes]:
-    return json(await shown(house, (await need(request, house, "read")).tenant_id))
+async def audit_log(request: Call, app: Here) -> Response[bytes]:
+    return json(await log_status(app, (await require_permission(request, app, "read")).tenant_id))
 
 
-async def shown(house: House, tenant_id: str) -> dict[str, Any]:
-    rows = rows_of(house)
-    found, keys = await holding(rows.checkpoint(tenant_id)), await vkeys_of(house, tenant_id)
-    head, _ = await house.store.head(tenant_id)
-    size = 0 if found is None else found.size
-    refused = house.sealer.refused.get(tenant_id)
-    age = await unsigned_age_s(house, tenant_id, size) if head > size else 0.0
+async def log_status(app: AppState, tenant_id: str) -> dict[str, Any]:
+    rows = rows_of(app)
+    checkpoint, keys = await or_broken_log(rows.checkpoint(tenant_id)), await vkeys_of(app, tenant_id)
+    head, _ = await app.store.head(tenant_id)
+    size = 0 if checkpoint is None else checkpoint.size
+    refused = app.service(Sealer).refused.get(tenant_id)
+    age = await unsigned_age_s(app, tenant_id, size) if head > size else 0.0
     state = "behind" if head > size else "signed"
     if refused is not None and (refused.kind != "key" or age > LATE_S):
         state = "refused"
     return {
         "tenant_id": tenant_id,
-        "origin": await house.sealer.origin(tenant_id),
-        "url": f"{house.url}/v1/log/{tenant_id}",
-        "public": house.settings.log_public,
+        "origin": await app.service(Sealer).origin(tenant_id),
+        "url": f"{app.url}/v1/log/{tenant_id}",
+        "public": app.settings.log_public,
         "state": state,
         "detail": refused.sentence if refused and state != "signed" else None,
         "size": size,
@@ -128,9 +76,11 @@ async def shown(house: House, tenant_id: str) -> dict[str, Any]:
         "unsigned": max(0, head - size),
         "unsigned_age_s": age,
         "max_unsigned_age_s": PROMISED_S,
-        "signed_at": None if found is None else from_ns(found.signed_ns),
-        "checkpoint": None if found is None else (await cosigned(house, tenant_id, found)).note.decode(),
-        "witnessed": await witnessed(house, tenant_id),
+        "signed_at": None if checkpoint is None else from_ns(checkpoint.signed_ns),
+        "checkpoint": None
+        if checkpoint is None
+        else (await cosigned(app, tenant_id, checkpoint)).note.decode(),
+        "witnessed": await witnessed(app, tenant_id),
         "vkey": keys[-1]["vkey"] if keys else None,
         "vkeys": keys,
     }
@@ -138,24 +88,28 @@ async def shown(house: House, tenant_id: str) -> dict[str, Any]:
 
 @post(
     "/audit/log/rotate",
-    summary="Let a new key sign the logs of this house",
+    summary="Rotate the key that signs the logs",
     operation_id="rotate_log_key",
     status_code=200,
 )
-async def rotate_log_key(request: Call, house: Here) -> Response[bytes]:
-    """One key signs for all tenants of a gateway, so only the home tenant's admin may."""
-    principal = await need(request, house, "admin")
+async def rotate_log_key(request: Call, app: Here) -> Response[bytes]:
+    """One key signs for all tenants of a gateway, so only an admin of the home tenant may rotate it."""
+    principal = await require_permission(request, app, "admin")
     if principal.tenant_id != HOME_TENANT:
-        raise Refusal(403, "not_allowed", "the key is the house's; only the home tenant's admin changes it")
+        raise Refusal(
+            403,
+            "not_allowed",
+            "the key belongs to the deployment; only an admin of the home tenant may rotate it",
+        )
     try:
-        await house.sealer.rotate(principal)
-    except UnderWay as error:
+        await app.service(Sealer).rotate(principal)
+    except RotationInProgress as error:
         raise Refusal(409, "rotation_under_way", str(error)) from error
     except LogBroken as error:
         raise Refusal(409, "not_sealed", str(error)) from error
     except StartupError as error:  # the file cannot be written
         raise Refusal(503, "not_durable", str(error)) from error
-    return json(await shown(house, principal.tenant_id))
+    return json(await log_status(app, principal.tenant_id))
 
 
 @get(
@@ -165,7 +119,7 @@ async def rotate_log_key(request: Call, house: Here) -> Response[bytes]:
 )
 async def audit_proof(
     request: Call,
-    house: Here,
+    app: Here,
     audit_event_id: FromPath[str],
     kind: Annotated[
         Literal["json", "tlog-proof"] | None,
@@ -173,53 +127,57 @@ async def audit_proof(
     ] = None,
     by_witnesses: Annotated[
         bool,
-        QueryParameter(name="witnessed", description="By the newest checkpoint that witnesses cosigned."),
+        QueryParameter(name="witnessed", description="Use the newest checkpoint that witnesses cosigned."),
     ] = False,
 ) -> Response[bytes]:
-    """An event of just now is waited for, up to two seconds, until a checkpoint covers it."""
-    tenant_id = (await need(request, house, "read")).tenant_id
-    event = await _event(house, tenant_id, audit_event_id)
+    """For a very recent event, waits up to two seconds until a checkpoint covers it."""
+    tenant_id = (await require_permission(request, app, "read")).tenant_id
+    event = await _event(app, tenant_id, audit_event_id)
     index = event.sequence_number - 1
-    found = await signed(house, tenant_id, event.sequence_number)
+    checkpoint = await signed(app, tenant_id, event.sequence_number)
     if by_witnesses:
-        older = await newest_cosigned(house, tenant_id)
+        older = await newest_cosigned(app, tenant_id)
         if older is None or older.size < event.sequence_number:
-            raise Refusal(409, "not_witnessed", "no checkpoint over this event was cosigned by a witness yet")
-        found = older
+            raise Refusal(
+                409,
+                "not_witnessed",
+                "no checkpoint that covers this event has been cosigned by a witness yet",
+            )
+        checkpoint = older
     leaf = leaf_of(tenant_id, event)
     leaf_hash = merkle.leaf_hash(leaf)
-    hashes = await holding(house.sealer.tree.inclusion(tenant_id, index, found.size))
-    if not merkle.verify_inclusion(leaf_hash, index, found.size, hashes, found.root):
-        raise broken()
+    hashes = await or_broken_log(app.service(Sealer).tree.inclusion(tenant_id, index, checkpoint.size))
+    if not merkle.verify_inclusion(leaf_hash, index, checkpoint.size, hashes, checkpoint.root):
+        raise broken_log()
     if kind == "tlog-proof" or (kind is None and "text/plain" in request.headers.get("accept", "")):
         name = f'attachment; filename="{audit_event_id}.tlog-proof"'
-        content = tlog_proof.write(index, hashes, found.note)
+        content = tlog_proof.write(index, hashes, checkpoint.note)
         return Response(content, media_type=MediaType.TEXT, headers={"content-disposition": name})
-    keys = [key["vkey"] for key in await vkeys_of(house, tenant_id)]
+    keys = [key["vkey"] for key in await vkeys_of(app, tenant_id)]
     return json(
         {
             "audit_event_id": audit_event_id,
             "tenant_id": tenant_id,
             "sequence_number": event.sequence_number,
             "index": index,
-            "size": found.size,
+            "size": checkpoint.size,
             "record": event.record.decode(),
             "leaf": leaf.decode(),
             "leaf_hash": text_of(leaf_hash),
             "hashes": [text_of(one) for one in hashes],
-            "root": text_of(found.root),
-            "checkpoint": found.note.decode(),
-            "origin": note.split(found.note)[0].partition("\n")[0],
+            "root": text_of(checkpoint.root),
+            "checkpoint": checkpoint.note.decode(),
+            "origin": note.split(checkpoint.note)[0].partition("\n")[0],
             "vkey": keys[-1],
             "vkeys": keys,
         }
     )
 
 
-async def _event(house: House, tenant_id: str, audit_event_id: str) -> StoredEvent:
-    """Ids of events carry their number; the row found by it must have this very id."""
+async def _event(app: AppState, tenant_id: str, audit_event_id: str) -> StoredEvent:
+    """Event ids contain their sequence number; the row found by it must have this id."""
     number = counter_of(audit_event_id) if audit_event_id.startswith("evt_") else None
-    event = await holding(rows_of(house).event(tenant_id, number)) if number else None
+    event = await or_broken_log(rows_of(app).event(tenant_id, number)) if number else None
     if event is not None and msgspec.json.decode(event.record)["audit_event_id"] == audit_event_id:
         return event
     raise Refusal(404, "not_found", "no audit event of this tenant has that id")
@@ -233,59 +191,59 @@ def leaf_of(tenant_id: str, event: StoredEvent) -> bytes:
 
 @get(
     "/audit/consistency",
-    summary="Proof that one size of the log goes on from another",
+    summary="Proof that one size of the log extends another",
     operation_id="audit_consistency",
 )
-async def audit_consistency(request: Call, house: Here, older: Size, newer: Later = None) -> Response[bytes]:
-    tenant_id = (await need(request, house, "read")).tenant_id
+async def audit_consistency(request: Call, app: Here, older: Size, newer: Later = None) -> Response[bytes]:
+    tenant_id = (await require_permission(request, app, "read")).tenant_id
     if newer is not None and older > newer:
-        raise Refusal(422, "bad_range", "from lies past to")
-    head, _ = await house.store.head(tenant_id)
+        raise Refusal(422, "bad_range", "from is larger than to")
+    head, _ = await app.store.head(tenant_id)
     if max(older, newer or 0) > head:
-        raise Refusal(422, "bad_range", f"the record reaches to {head} only")
-    found = await signed(house, tenant_id, max(older, newer or 0))
-    new, tree = newer or found.size, house.sealer.tree
-    hashes = await holding(tree.consistency(tenant_id, older, new))
-    old_root, new_root = [await holding(tree.root(tenant_id, size)) for size in (older, new)]
+        raise Refusal(422, "bad_range", f"the record ends at {head}")
+    checkpoint = await signed(app, tenant_id, max(older, newer or 0))
+    new, tree = newer or checkpoint.size, app.service(Sealer).tree
+    hashes = await or_broken_log(tree.consistency(tenant_id, older, new))
+    old_root, new_root = [await or_broken_log(tree.root(tenant_id, size)) for size in (older, new)]
     if not merkle.verify_consistency(older, new, old_root, new_root, hashes):
-        raise broken()
-    kept = await rows_of(house).checkpoint(tenant_id, new)
-    is_signed = kept is not None and kept.size == new
-    if kept is not None and is_signed and kept.root != new_root:
-        raise broken()
+        raise broken_log()
+    stored = await rows_of(app).checkpoint(tenant_id, new)
+    is_signed = stored is not None and stored.size == new
+    if stored is not None and is_signed and stored.root != new_root:
+        raise broken_log()
     return json(
         {
             "tenant_id": tenant_id,
-            "origin": await house.sealer.origin(tenant_id),
+            "origin": await app.service(Sealer).origin(tenant_id),
             "from": older,
             "to": new,
             "from_root": text_of(old_root),
             "to_root": text_of(new_root),
             "hashes": [text_of(one) for one in hashes],
-            "checkpoint": kept.note.decode() if kept is not None and is_signed else None,
-            "vkeys": [key["vkey"] for key in await vkeys_of(house, tenant_id)],
+            "checkpoint": stored.note.decode() if stored is not None and is_signed else None,
+            "vkeys": [key["vkey"] for key in await vkeys_of(app, tenant_id)],
         }
     )
 
 
-async def _readable(request: Call, house: House, tenant_id: str) -> Checkpoint:
-    """The log's newest checkpoint, for whoever may see it; 404 for a log that is not, or not theirs."""
-    if not house.settings.log_public:
-        principal = await need(request, house, "read")
+async def _readable(request: Call, app: AppState, tenant_id: str) -> StoredCheckpoint:
+    """The log's newest checkpoint, if the caller may read it; 404 for unknown logs and those of others."""
+    if not app.settings.log_public:
+        principal = await require_permission(request, app, "read")
         if principal.tenant_id != tenant_id:
             raise no_log()
-    found = await holding(rows_of(house).checkpoint(tenant_id))
-    if found is None:
+    checkpoint = await or_broken_log(rows_of(app).checkpoint(tenant_id))
+    if checkpoint is None:
         raise no_log()
-    return found
+    return checkpoint
 
 
 def no_log() -> Refusal:
-    return Refusal(404, "not_found", "there is no such log, or nothing of it is signed yet")
+    return Refusal(404, "not_found", "there is no such log, or it has no signed checkpoint yet")
 
 
-def _cached(house: House, seconds: int, *more: str) -> dict[str, str]:
-    kind = "public" if house.settings.log_public else "private"
+def _cached(app: AppState, seconds: int, *more: str) -> dict[str, str]:
+    kind = "public" if app.settings.log_public else "private"
     return {"cache-control": ", ".join((kind, f"max-age={seconds}", *more))}
 
 
@@ -295,9 +253,9 @@ def _cached(house: House, seconds: int, *more: str) -> dict[str, str]:
     operation_id="log_checkpoint",
     opt=OPEN,
 )
-async def log_checkpoint(request: Call, house: Here, tenant_id: FromPath[str]) -> Response[bytes]:
-    found = await cosigned(house, tenant_id, await _readable(request, house, tenant_id))
-    return Response(found.note, media_type=MediaType.TEXT, headers=_cached(house, MOMENT_S))
+async def log_checkpoint(request: Call, app: Here, tenant_id: FromPath[str]) -> Response[bytes]:
+    checkpoint = await cosigned(app, tenant_id, await _readable(request, app, tenant_id))
+    return Response(checkpoint.note, media_type=MediaType.TEXT, headers=_cached(app, MOMENT_S))
 
 
 @get(
@@ -307,38 +265,38 @@ async def log_checkpoint(request: Call, house: Here, tenant_id: FromPath[str]) -
     opt=OPEN,
 )
 async def log_tile(
-    request: Call, house: Here, tenant_id: FromPath[str], level: FromPath[str], tile: FromPath[str]
+    request: Call, app: Here, tenant_id: FromPath[str], level: FromPath[str], tile: FromPath[str]
 ) -> Response[bytes]:
-    """C2SP's paths: `tile/0/x001/234`, `tile/entries/000.p/17`. A partial tile is any beginning of one."""
-    found = await _readable(request, house, tenant_id)
-    place = tiles.parse_name(tile.removeprefix("/"))
+    """C2SP's paths: `tile/0/x001/234`, `tile/entries/000.p/17`. A partial tile is any prefix of one."""
+    checkpoint = await _readable(request, app, tenant_id)
+    position = tiles.parse_name(tile.removeprefix("/"))
     number = 0 if level == tiles.ENTRIES else int(level) if level in LEVELS else None
     missing = Refusal(404, "not_found", "the log has no such tile")
-    if place is None or number is None:
+    if position is None or number is None:
         raise missing
-    index, width = place
-    if not 0 < width <= tiles.width_of(number, index, found.size):
+    index, width = position
+    if not 0 < width <= tiles.width_of(number, index, checkpoint.size):
         raise missing
     if level == tiles.ENTRIES:
-        content = await _entries(house, tenant_id, index, width)
+        content = await _entries(app, tenant_id, index, width)
     else:
-        content = await holding(house.sealer.tree.tile(tenant_id, number, index, found.size))
+        content = await or_broken_log(
+            app.service(Sealer).tree.tile(tenant_id, number, index, checkpoint.size)
+        )
         content = content[: width * tiles.HASH]
-    return Response(
-        content, media_type="application/octet-stream", headers=_cached(house, YEAR_S, "immutable")
-    )
+    return Response(content, media_type="application/octet-stream", headers=_cached(app, YEAR_S, "immutable"))
 
 
 LEVELS = frozenset(map(str, range(tiles.TOP)))
 
 
-async def _entries(house: House, tenant_id: str, index: int, width: int) -> bytes:
+async def _entries(app: AppState, tenant_id: str, index: int, width: int) -> bytes:
     first = index * tiles.WIDTH
     span = EventFilter(after=first, before=first + width + 1)
-    found = await house.store.events(tenant_id, span, width, newest_first=False)
-    if len(found) != width:
-        raise broken()
-    return tiles.entry_bundle(leaf_of(tenant_id, event) for event in found)
+    events = await app.store.events(tenant_id, span, width, newest_first=False)
+    if len(events) != width:
+        raise broken_log()
+    return tiles.entry_bundle(leaf_of(tenant_id, event) for event in events)
 
 
 proof_log = Router(

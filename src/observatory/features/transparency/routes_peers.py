@@ -1,8 +1,8 @@
-"""Peers: whose checkpoints this tenant cosigns, and who is asked to cosign its own.
+"""HTTP routes of peers: logs whose checkpoints this tenant cosigns, and witnesses of its own log.
 
-A peer is known by its verification key, in C2SP's spelling. With the key of a log its checkpoints are
-cosigned here; with a `url`, where its witness answers, ours are offered there; with a `log_url`, where its
-log is served, what it shows is compared with what it had cosigned.
+A peer is identified by its verification key, in C2SP's format. With the key of a log, its checkpoints are
+cosigned here; with a `url` of its witness, ours are offered there; with a `log_url` of its log, the served
+head is compared with what was cosigned.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from litestar.params import FromPath, JSONBody
 from observatory.features.transparency import commands_federation as federation
 from observatory.features.transparency import commands_key_rotation as succession
 from observatory.features.transparency.commands_federation import witness_name, witness_of
-from observatory.features.transparency.worker_federation import Told
+from observatory.features.transparency.worker import Sealer
+from observatory.features.transparency.worker_federation import Federation, PeerAnswer
 from observatory.http.answers import Refusal, json
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
 from observatory.ledger import note
 from observatory.ledger.note import BadNote
 from observatory.pipeline.state import Principal
@@ -41,81 +42,81 @@ class NewPeerBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class PeerKeyBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`vkey` has the name of the key it follows, and its type."""
+    """`vkey` must have the name and the type of the key it replaces."""
 
     vkey: Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 
 
-@post("/peers", summary="Make a peer known by its verification key", operation_id="add_peer")
-async def add_peer(request: Call, house: Here, data: JSONBody[NewPeerBody]) -> Response[bytes]:
-    who = await need(request, house, "admin")
-    await _check(house, who.tenant_id, data)
+@post("/peers", summary="Add a peer by its verification key", operation_id="add_peer")
+async def add_peer(request: Call, app: Here, data: JSONBody[NewPeerBody]) -> Response[bytes]:
+    who = await require_permission(request, app, "admin")
+    await _check(app, who.tenant_id, data)
     peer = federation.NewPeer(data.name, data.vkey, data.url, data.log_url)
-    verdict = await house.command(federation.add_peer(who, peer, house.clock()))
+    verdict = await app.command(federation.add_peer(who, peer, app.clock()))
     if verdict.code not in (200, 201):
         return json(verdict.answer, verdict.code)
-    heads = await house.store.rows(who.tenant_id, "peer_heads", origin=verdict.answer["origin"])
-    return json(await _item(house, verdict.answer, heads), verdict.code)
+    heads = await app.store.rows(who.tenant_id, "peer_heads", origin=verdict.answer["origin"])
+    return json(await _item(app, verdict.answer, heads), verdict.code)
 
 
-async def _check(house: House, tenant_id: str, data: NewPeerBody) -> None:
+async def _check(app: AppState, tenant_id: str, data: NewPeerBody) -> None:
     key = _key(data.vkey)
-    if key.name == await house.sealer.origin(tenant_id):
-        raise Refusal(422, "bad_key", "this is the key of this tenant's own log; nobody is their own witness")
+    if key.name == await app.service(Sealer).origin(tenant_id):
+        raise Refusal(422, "bad_key", "this is the key of this tenant's own log; a log cannot witness itself")
     if key.kind == note.COSIGNATURE and data.log_url:
-        raise Refusal(422, "bad_request", "a witness's key has no log that could be looked at")
+        raise Refusal(422, "bad_request", "a witness's key has no log to check")
     for url in (data.url, data.log_url):
-        problem = house.federation.outward.check(url) if url else None
+        problem = app.outward.check(url) if url else None
         if problem:
             raise Refusal(422, "bad_url", problem)
 
 
 def _key(vkey: str) -> note.Verifier:
     try:
-        witness_of(vkey)  # its name must bear what is added to it
+        witness_of(vkey)  # its name must allow the witness suffix
         return note.Verifier.from_vkey(vkey)
     except BadNote as error:
         raise Refusal(422, "bad_key", str(error)) from error
 
 
 @get("/peers", summary="Peers, the heads of their logs, and what they cosigned", operation_id="list_peers")
-async def list_peers(request: Call, house: Here) -> Response[bytes]:
-    tenant_id = (await need(request, house, "read")).tenant_id
-    peers = await house.federation.peers(tenant_id)
-    heads = await house.store.rows(tenant_id, "peer_heads")
+async def list_peers(request: Call, app: Here) -> Response[bytes]:
+    tenant_id = (await require_permission(request, app, "read")).tenant_id
+    peers = await app.service(Federation).peers(tenant_id)
+    heads = await app.store.rows(tenant_id, "peer_heads")
     peers.sort(key=lambda row: str(row["peer_id"]))
-    origin, ring = await house.sealer.origin(tenant_id), house.sealer.keyring
+    origin, ring = await app.service(Sealer).origin(tenant_id), app.service(Sealer).keyring
     name = witness_name(origin)
     own = None if ring is None else note.vkey(name, ring.public_key, note.COSIGNATURE)
-    items = [await _item(house, row, heads) for row in peers]
-    witnessed = {"name": name, "vkey": own, "url": f"{house.url}/v1/witness/{tenant_id}"}
-    return json({"items": items, "next_cursor": None, "witness": witnessed})
+    items = [await _item(app, row, heads) for row in peers]
+    own_witness = {"name": name, "vkey": own, "url": f"{app.url}/v1/witness/{tenant_id}"}
+    return json({"items": items, "next_cursor": None, "witness": own_witness})
 
 
 @delete("/peers/{peer_id:str}", summary="Remove a peer", status_code=200, operation_id="remove_peer")
-async def remove_peer(request: Call, house: Here, peer_id: FromPath[str]) -> Response[bytes]:
-    who = await need(request, house, "admin")
-    verdict = await house.command(federation.remove_peer(who, peer_id, house.clock()))
+async def remove_peer(request: Call, app: Here, peer_id: FromPath[str]) -> Response[bytes]:
+    who = await require_permission(request, app, "admin")
+    verdict = await app.command(federation.remove_peer(who, peer_id, app.clock()))
     return json(verdict.answer, verdict.code)
 
 
 @post(
     "/peers/{peer_id:str}/key",
-    summary="Let another key follow this peer's; its head stays",
+    summary="Replace this peer's key; its head is kept",
     status_code=200,
     operation_id="change_peer_key",
 )
 async def change_peer_key(
-    request: Call, house: Here, peer_id: FromPath[str], data: JSONBody[PeerKeyBody]
+    request: Call, app: Here, peer_id: FromPath[str], data: JSONBody[PeerKeyBody]
 ) -> Response[bytes]:
-    """For a rotation its own log cannot vouch for: its old key was lost, or it is a witness without a log."""
-    who = await need(request, house, "admin")
+    """For a rotation its log cannot vouch for: the old key was lost, or it is a witness without a log."""
+    who = await require_permission(request, app, "admin")
     _key(data.vkey)
-    verdict = await house.command(succession.change_key(who, peer_id, data.vkey, house.clock()))
+    verdict = await app.command(succession.change_key(who, peer_id, data.vkey, app.clock()))
     if verdict.code != 200:
         return json(verdict.answer, verdict.code)
-    heads = await house.store.rows(who.tenant_id, "peer_heads", origin=verdict.answer["origin"])
-    return json(await _item(house, verdict.answer, heads))
+    heads = await app.store.rows(who.tenant_id, "peer_heads", origin=verdict.answer["origin"])
+    return json(await _item(app, verdict.answer, heads))
 
 
 @post(
@@ -124,31 +125,31 @@ async def change_peer_key(
     status_code=200,
     operation_id="offer_checkpoint",
 )
-async def offer_checkpoint(request: Call, house: Here, peer_id: FromPath[str]) -> Response[bytes]:
-    who = await need(request, house, "admin")
-    peer = await _peer(house, who, peer_id)
+async def offer_checkpoint(request: Call, app: Here, peer_id: FromPath[str]) -> Response[bytes]:
+    who = await require_permission(request, app, "admin")
+    peer = await _peer(app, who, peer_id)
     if not peer["url"]:
-        raise Refusal(409, "no_url", "this peer has no url at which it could be asked")
-    if not house.offers.allows((who.tenant_id, peer_id)):
-        raise Refusal(429, "too_often", "this witness was asked too often; ask again in a minute")
+        raise Refusal(409, "no_url", "this peer has no witness url")
+    if not app.offers.allows((who.tenant_id, peer_id)):
+        raise Refusal(429, "too_often", "too many requests to this witness; try again in a minute")
     if peer["log_url"]:
-        await house.federation.see(who.tenant_id, peer)
-    await house.federation.offer(who.tenant_id, peer)
-    heads = await house.store.rows(who.tenant_id, "peer_heads", origin=peer["origin"])
-    return json(await _item(house, peer, heads))
+        await app.service(Federation).see(who.tenant_id, peer)
+    await app.service(Federation).offer(who.tenant_id, peer)
+    heads = await app.store.rows(who.tenant_id, "peer_heads", origin=peer["origin"])
+    return json(await _item(app, peer, heads))
 
 
-async def _peer(house: House, who: Principal, peer_id: str) -> Row:
-    for row in await house.federation.peers(who.tenant_id):
+async def _peer(app: AppState, who: Principal, peer_id: str) -> Row:
+    for row in await app.service(Federation).peers(who.tenant_id):
         if row["peer_id"] == peer_id:
             return row
     raise Refusal(404, "not_found", "no peer of this tenant has that id")
 
 
-async def _item(house: House, row: Row, heads: list[Row]) -> Row:
+async def _item(app: AppState, row: Row, heads: list[Row]) -> Row:
     key = witness_of(row["vkey"])
-    told = house.federation.told.get(row["peer_id"], Told("never", None, 0))
-    size = await house.federation.cosigned(row["tenant_id"], row["peer_id"])
+    last = app.service(Federation).last_answers.get(row["peer_id"], PeerAnswer("never", None, 0))
+    size = await app.service(Federation).cosigned(row["tenant_id"], row["peer_id"])
     head = next((one for one in heads if one["origin"] == row["origin"]), None)
     return {
         "peer_id": row["peer_id"],
@@ -164,9 +165,9 @@ async def _item(house: House, row: Row, heads: list[Row]) -> Row:
         "fork": None if head is None or head["fork_kind"] is None else _fork(head),
         "cosigned_size": size or None,
         "asked": {
-            "state": told.state,
-            "detail": told.detail,
-            "at": from_ns(told.at_ns) if told.at_ns else None,
+            "state": last.state,
+            "detail": last.detail,
+            "at": from_ns(last.at_ns) if last.at_ns else None,
         },
     }
 

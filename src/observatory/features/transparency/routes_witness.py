@@ -1,8 +1,8 @@
-"""The witness's door, C2SP `tlog-witness/v1.0.0`: each tenant cosigns the checkpoints of the peers it knows.
+"""HTTP routes of the witness, C2SP `tlog-witness/v1.0.0`: each tenant cosigns checkpoints of its peers.
 
-No key of ours is asked for: the checkpoint's own signature, by a key that was registered, is the credential.
-So everything is bounded before it is looked at: bytes, how often one address may ask, how often one log.
-Who is not known learns nothing: a tenant that is not there answers as one that does not know the log.
+No API key is needed: the checkpoint's signature, by a registered key, is the credential. So everything is
+bounded before it is read: bytes, requests per address, requests per log. Unknown callers learn nothing: a
+missing tenant answers like one that does not know the log.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from litestar.params import FromPath
 
 from observatory.features.transparency import commands_federation as federation
 from observatory.features.transparency import commands_key_rotation as succession
-from observatory.features.transparency.worker_federation import read_shown
+from observatory.features.transparency.worker import Sealer
+from observatory.features.transparency.worker_federation import read_peer_checkpoint
 from observatory.http.answers import Refusal, json
-from observatory.http.app_state import Call, Here, House
+from observatory.http.app_state import AppState, Call, Here
 from observatory.http.permissions import OPEN
+from observatory.ledger import key_rotation as rotations
 from observatory.ledger import note, witness
-from observatory.ledger import succession as rotations
 from observatory.ledger.note import BadNote
-from observatory.pipeline.state import Verdict
+from observatory.pipeline.state import SubmissionResult
 
 
 def _too_often() -> Refusal:
-    return Refusal(429, "too_often", "this witness was asked too often; ask again in a minute")
+    return Refusal(429, "too_often", "too many requests to this witness; try again in a minute")
 
 
 def _unknown() -> Refusal:
@@ -34,22 +35,22 @@ def _unknown() -> Refusal:
     return Refusal(404, answer.reason, answer.detail)
 
 
-async def _shown(house: House, tenant_id: str, origin: str, signed: bytes) -> federation.Shown:
-    """A checkpoint by the key of a peer; else refused, by the protocol's codes."""
-    peers = await house.store.rows(tenant_id, "peers", origin=origin, removed_ns=None)
+async def _shown(app: AppState, tenant_id: str, origin: str, signed: bytes) -> federation.PeerCheckpoint:
+    """A checkpoint signed by a peer's key; otherwise refused with the protocol's codes."""
+    peers = await app.store.rows(tenant_id, "peers", origin=origin, removed_ns=None)
     if not peers:
         raise _unknown()
     try:
-        shown = read_shown(signed, peers[0]["vkey"])
+        shown = read_peer_checkpoint(signed, peers[0]["vkey"])
     except BadNote as error:
         raise Refusal(403, "not_signed", str(error)) from error
-    if not house.offers.allows((tenant_id, origin)):
+    if not app.offers.allows((tenant_id, origin)):
         raise _too_often()
     return shown
 
 
 async def _any_body(_: Call) -> None:
-    """The body is the protocol's own text, whatever it is called; the route bounds it."""
+    """The body is the protocol's text, whatever its content type; the route bounds its size."""
 
 
 @post(
@@ -59,63 +60,63 @@ async def _any_body(_: Call) -> None:
     opt=OPEN,
     status_code=200,
     before_request=_any_body,
-    request_max_body_size=witness.MOST_BYTES,
+    request_max_body_size=witness.MAX_BYTES,
 )
-async def add_checkpoint(request: Call, house: Here, tenant_id: FromPath[str]) -> Response[Any]:
+async def add_checkpoint(request: Call, app: Here, tenant_id: FromPath[str]) -> Response[Any]:
     client = request.client
-    if not house.knocks.allows(client.host if client else ""):
+    if not app.peer_address_limiter.allows(client.host if client else ""):
         raise _too_often()
     try:
         offer = witness.read(await request.body())
         origin, size, _ = note.parse_checkpoint(note.split(offer.note)[0])
         if offer.old > size:
-            raise BadNote("the old size lies past that of the checkpoint")
+            raise BadNote("the old size is larger than that of the checkpoint")
     except BadNote as error:
         raise Refusal(400, "bad_request", str(error)) from error
-    shown = await _shown(house, tenant_id, origin, offer.note)
-    ring = house.sealer.keyring
+    shown = await _shown(app, tenant_id, origin, offer.note)
+    ring = app.service(Sealer).keyring
     if ring is None:
-        raise Refusal(503, "no_key", "this witness has no key to sign with now")
-    name, now_ns = federation.witness_name(await house.sealer.origin(tenant_id)), house.clock()
+        raise Refusal(503, "no_key", "this witness has no signing key at the moment")
+    name, now_ns = federation.witness_name(await app.service(Sealer).origin(tenant_id)), app.clock()
     cosigner = ring.cosigner(name, now_ns // 1_000_000_000)
-    who = house.principal_of_house(tenant_id)
-    verdict = await house.command(federation.witness(who, shown, offer, cosigner, now_ns))
+    who = app.gateway_principal(tenant_id)
+    verdict = await app.command(federation.witness(who, shown, offer, cosigner, now_ns))
     if verdict.code != 200:
         return _refused(verdict)
     return Response(verdict.answer.encode(), media_type=MediaType.TEXT)
 
 
-def _refused(verdict: Verdict) -> Response[Any]:
+def _refused(verdict: SubmissionResult) -> Response[Any]:
     if verdict.code == 409 and isinstance(verdict.answer, int):
-        told = f"{verdict.answer}\n".encode()
-        # Named as a header, else a charset is added, and the standard's name is the bare one.
+        size = f"{verdict.answer}\n".encode()
+        # Set as a header, or a charset would be added; the standard requires the bare media type.
         headers = {"content-type": witness.SIZE_TYPE}
-        return Response(told, status_code=409, headers=headers)
+        return Response(size, status_code=409, headers=headers)
     return json(verdict.answer, verdict.code)
 
 
 @post(
     "/witness/{tenant_id:str}/follow-key",
-    summary="Show this tenant by which key a log it cosigns is signed from now on",
+    summary="Prove to this tenant the new key of a log that it cosigns",
     operation_id="follow_key",
     opt=OPEN,
     status_code=200,
     before_request=_any_body,
-    request_max_body_size=rotations.MOST_BYTES,
+    request_max_body_size=rotations.MAX_BYTES,
 )
-async def follow_key(request: Call, house: Here, tenant_id: FromPath[str]) -> Response[Any]:
+async def follow_key(request: Call, app: Here, tenant_id: FromPath[str]) -> Response[Any]:
     """The body is the `.tlog-proof` of the log's own `log_key_rotated`, its bytes as `extra`."""
     client = request.client
-    if not house.knocks.allows(client.host if client else ""):
+    if not app.peer_address_limiter.allows(client.host if client else ""):
         raise _too_often()
     try:
-        told = rotations.read(await request.body())
-        origin, _, _ = note.parse_checkpoint(note.split(told.checkpoint)[0])
+        rotation = rotations.read(await request.body())
+        origin, _, _ = note.parse_checkpoint(note.split(rotation.checkpoint)[0])
     except BadNote as error:
         raise Refusal(400, "bad_request", str(error)) from error
-    shown = await _shown(house, tenant_id, origin, told.checkpoint)
-    who = house.principal_of_house(tenant_id)
-    verdict = await house.command(succession.follow(who, shown, told, house.clock()))
+    shown = await _shown(app, tenant_id, origin, rotation.checkpoint)
+    who = app.gateway_principal(tenant_id)
+    verdict = await app.command(succession.follow(who, shown, rotation, app.clock()))
     if verdict.code != 200:
         return _refused(verdict)
     answer = f"{verdict.answer['vkey']}\n".encode()
@@ -129,14 +130,14 @@ async def follow_key(request: Call, house: Here, tenant_id: FromPath[str]) -> Re
     opt=OPEN,
 )
 async def witnessed_checkpoint(
-    request: Call, house: Here, tenant_id: FromPath[str], origin_hash: FromPath[str]
+    request: Call, app: Here, tenant_id: FromPath[str], origin_hash: FromPath[str]
 ) -> Response[Any]:
     """`origin_hash` is the hex of the origin's SHA-256."""
     client = request.client
-    if not house.knocks.allows(client.host if client else ""):
+    if not app.peer_address_limiter.allows(client.host if client else ""):
         raise _too_often()
-    for row in await house.store.rows(tenant_id, "peer_heads"):
-        if witness.place(row["origin"]) == origin_hash:
+    for row in await app.store.rows(tenant_id, "peer_heads"):
+        if witness.log_id_of(row["origin"]) == origin_hash:
             return Response(bytes(row["note"]), media_type=MediaType.TEXT)
     raise _unknown()
 

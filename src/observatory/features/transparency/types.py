@@ -1,4 +1,4 @@
-"""What the log's doors answer. Hashes are base64, as in notes; `sha256:…` stays what events carry."""
+"""Response types of the log's routes. Hashes are base64, as in notes; events use `sha256:…`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LogWitness(msgspec.Struct, kw_only=True):
 
 
 class WitnessedCheckpoint(msgspec.Struct, kw_only=True):
-    """The newest checkpoint that a witness cosigned; its note holds their lines."""
+    """The newest checkpoint that a witness cosigned; its note contains the witnesses' lines."""
 
     size: int
     checkpoint: str
@@ -30,7 +30,7 @@ class WitnessedCheckpoint(msgspec.Struct, kw_only=True):
 
 
 class LogAnswer(msgspec.Struct, kw_only=True):
-    """`unsigned` events are not under a checkpoint yet; `refused` says in `detail` why none is made."""
+    """`unsigned` events are not under a checkpoint yet; with `refused`, `detail` says why none is signed."""
 
     tenant_id: str
     origin: str
@@ -51,7 +51,7 @@ class LogAnswer(msgspec.Struct, kw_only=True):
 
 
 class ProofAnswer(msgspec.Struct, kw_only=True):
-    """`record` is the exact text that was hashed, `leaf` the log's entry made of it."""
+    """`record` is the exact text that was hashed, `leaf` the log entry derived from it."""
 
     audit_event_id: str
     tenant_id: str
@@ -84,7 +84,7 @@ class ConsistencyAnswer(msgspec.Struct, kw_only=True, rename={"from_size": "from
 
 
 class CheckpointItem(msgspec.Struct, kw_only=True):
-    """`checkpoint` is the note as it was signed, with the lines of its witnesses."""
+    """`checkpoint` is the signed note, with the lines of its witnesses."""
 
     size: int
     root: str
@@ -105,7 +105,7 @@ LOG_ANSWERS: dict[str, Any] = {
     "audit_consistency": ConsistencyAnswer,
     "list_checkpoints": CheckpointList,
 }
-# What is not JSON when it is heard: operation → media types.
+# Responses that are not JSON: operation → media types.
 LOG_PLAIN: dict[str, tuple[str, ...]] = {
     "audit_proof": ("text/plain",),
     "audit_records": ("application/x-ndjson",),

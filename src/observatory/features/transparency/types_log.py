@@ -1,12 +1,12 @@
-"""The tenant's log as it is read: hashes in a row, and the checkpoints that were signed over them.
+"""Store protocol of the tenant's log: its hashes, and the checkpoints signed over them.
 
-Promised by every store; committed rows of one tenant. Level 0 is the events' own leaf hashes, so nothing
-of the log's ground is written twice; the levels above are settled hashes that the sealer wrote.
+Implemented by every store; committed rows of one tenant. Level 0 is the events' own leaf hashes, so they are
+not stored twice; the levels above are settled hashes that the sealer wrote.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -15,11 +15,11 @@ from observatory.pipeline.ports import EventFilter, StoredEvent
 
 
 class LogBroken(ObservatoryError):
-    """Rows of the log are missing, bent, or do not give what was signed."""
+    """Rows of the log are missing, invalid, or do not match what was signed."""
 
 
 def bytes_of(cell: Any) -> bytes:
-    """A cell that must hold bytes; bent by hand it may hold anything, and is not guessed at."""
+    """A cell that must hold bytes; a tampered cell of another type is not converted."""
     if not isinstance(cell, bytes | bytearray | memoryview):
         raise LogBroken("a cell of the log does not hold bytes")
     return bytes(cell)
@@ -31,7 +31,7 @@ def number_of(cell: Any) -> int:
     return cell
 
 
-class Checkpoint(msgspec.Struct, frozen=True):
+class StoredCheckpoint(msgspec.Struct, frozen=True):
     """A signed checkpoint; `note` is served byte for byte."""
 
     size: int
@@ -45,8 +45,8 @@ class LogRows(Protocol):
     async def hashes(self, tenant_id: str, level: int, first: int, count: int) -> bytes:
         """Hashes of a level in order, end to end, 32 bytes each; fewer where there are no more."""
 
-    async def checkpoint(self, tenant_id: str, at_most: int | None = None) -> Checkpoint | None:
-        """The newest, or the newest of at most this size."""
+    async def checkpoint(self, tenant_id: str, at_most: int | None = None) -> StoredCheckpoint | None:
+        """The newest checkpoint, or the newest of at most this size."""
 
     async def event(self, tenant_id: str, number: int) -> StoredEvent | None: ...
 
@@ -57,3 +57,10 @@ class LogRows(Protocol):
     async def events(
         self, tenant_id: str, where: EventFilter, limit: int, newest_first: bool
     ) -> list[StoredEvent]: ...
+
+
+class LogRefusal(msgspec.Struct, frozen=True):
+    """Why a tenant's log is not signed."""
+
+    kind: Literal["rollback", "key", "marks", "broken"]
+    sentence: str

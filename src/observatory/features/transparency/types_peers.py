@@ -1,4 +1,4 @@
-"""What the doors of federation answer. Roots are base64, as in checkpoints."""
+"""Response types of the federation routes. Roots are base64, as in checkpoints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class PeerHead(msgspec.Struct, kw_only=True):
-    """`checkpoint` is the note: the log's own signature, and ours under it if it was cosigned here."""
+    """`checkpoint` is the note: the log's own signature, and ours below it if it was cosigned here."""
 
     size: int
     root: str
@@ -17,13 +17,13 @@ class PeerHead(msgspec.Struct, kw_only=True):
 
 
 class PeerFork(PeerHead, kw_only=True):
-    """A head that is not believed. A `fork` is proven by the two notes; the other two were seen only."""
+    """A rejected head. A `fork` is proven by the two notes; the other kinds were only observed."""
 
     kind: Literal["fork", "inconsistent", "rollback"]
 
 
 class PeerAsked(msgspec.Struct, kw_only=True):
-    """How this peer answered when our checkpoint was last offered to it, since this gateway started."""
+    """The peer's last answer to an offer of our checkpoint, since this gateway started."""
 
     state: Literal["never", "cosigned", "unreachable", "refused", "ahead"]
     detail: str | None
@@ -31,7 +31,7 @@ class PeerAsked(msgspec.Struct, kw_only=True):
 
 
 class PeerItem(msgspec.Struct, kw_only=True):
-    """`head` is what was last cosigned of its log; `cosigned_size` how much of ours it has cosigned."""
+    """`head` is the last cosigned head of its log; `cosigned_size` is how much of our log it has cosigned."""
 
     peer_id: str
     name: str
@@ -49,7 +49,7 @@ class PeerItem(msgspec.Struct, kw_only=True):
 
 
 class OwnWitness(msgspec.Struct, kw_only=True):
-    """As whom this tenant cosigns, and where."""
+    """The name, key and URL with which this tenant cosigns."""
 
     name: str
     vkey: str | None
@@ -74,13 +74,13 @@ PEER_ANSWERS: dict[str, Any] = {
     "change_peer_key": PeerItem,
     "offer_checkpoint": PeerItem,
 }
-# What is not JSON when it is heard: operation → media types.
+# Responses that are not JSON: operation → media types.
 PEER_PLAIN: dict[str, tuple[str, ...]] = {
     "add_checkpoint": ("text/plain",),
     "follow_key": ("text/plain",),
     "witnessed_checkpoint": ("text/plain",),
 }
-# They need no key: the checkpoint's signature is one.
-WITNESS_DOORS = ("add_checkpoint", "follow_key", "witnessed_checkpoint")
-# What is brought to them is the protocol's own text, judged by its codes.
-OFFERED = ("add_checkpoint", "follow_key")
+# Routes without an API key: the checkpoint's signature is the credential.
+WITNESS_OPERATIONS = ("add_checkpoint", "follow_key", "witnessed_checkpoint")
+# Routes whose request body is the protocol's text, answered with its codes.
+PLAIN_BODY_OPERATIONS = ("add_checkpoint", "follow_key")

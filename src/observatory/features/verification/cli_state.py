@@ -1,10 +1,10 @@
-"""`observatory verify --state`: what the windows show, recomputed from the record and compared row by row.
+"""`observatory verify --state`: recomputes the current state from the record and compares it row by row.
 
-Read as of one moment, with the gateway running or not. Three sources: a message's own event and bytes
-(`state_messages`); the fold by which an import makes sessions, members, agents, holds and interventions again
-(`refold`); and what acts state of the rows they write (`gateway.stating`). One declaration a table says which
-columns are compared. What the record cannot prove is listed as not checked, never passed over. The chain
-itself must have held before: this believes the events.
+Read as of one moment, whether the gateway runs or not. Three sources: a message's own event and bytes
+(`state_messages`); the fold by which an import rebuilds sessions, members, agents, holds and interventions
+(`restore_rows`); and the rows that commands state in their events (`row_statements`). One declaration per
+table lists the compared columns. What the record cannot prove is listed as not checked, never skipped
+silently. The chain must have been verified before: this module trusts the events.
 """
 
 from __future__ import annotations
@@ -16,18 +16,26 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from observatory.cli.terminal import CommandFailed, progress
-from observatory.features.backup.restore_rows import IMPORTED, Refold
+from observatory.cli.verify.rows import TrailReader, open_trail
+from observatory.cli.verify.state_report import EXTRA, MISSING, StateDifference, StateReport
+from observatory.features.rebuild.rows import Refold
+from observatory.features.rebuild.types import IMPORTED
 from observatory.features.verification import state_messages
-from observatory.features.verification.state_expected import Expected
-from observatory.features.verification.state_inbox import DECISION, DELIVERY, Inbox
-from observatory.features.verification.state_names import is_before, named
-from observatory.features.verification.state_report import EXTRA, MISSING, Difference, StateReport
-from observatory.features.verification.verify_rows import Trail, open_trail
-from observatory.ledger.chain import Head
-from observatory.ledger.export import Entry
-from observatory.pipeline.row_statements import ATTRIBUTE, NEW, RENAMED, STATED, Stated, told_of
-from observatory.pipeline.rows import Agent, Hold, Member, Session, Tenant
-from observatory.pipeline.state import Changes, Memory, Rulebook
+from observatory.features.verification.state_expected import ExpectedRows
+from observatory.features.verification.state_inbox import DECISION, DELIVERY, ExpectedInbox
+from observatory.features.verification.state_names import is_before, named_rows
+from observatory.ledger.chain import ChainHead
+from observatory.ledger.export import ExportEntry
+from observatory.pipeline.row_statements import (
+    ATTRIBUTE,
+    NEW,
+    RENAMED,
+    STATED_TABLES,
+    StatedColumns,
+    stated_value,
+)
+from observatory.pipeline.rows import AgentRow, HoldRow, MemberRow, SessionRow, TenantRow
+from observatory.pipeline.state import BatchState, TenantConfig, TransactionChanges
 from observatory.protocol.clock import to_ns
 from observatory.protocol.otel import trace_id_of_session
 
@@ -35,38 +43,41 @@ _event = msgspec.json.Decoder(dict[str, Any]).decode
 PAGE: Final = 1_000
 
 
-class Folded(NamedTuple):
-    """A table that the fold of an import makes again. `rough` are sums of money: equal to a billionth."""
+class FoldedTable(NamedTuple):
+    """A table that the fold of an import rebuilds. `rough` columns are sums of money, compared roughly."""
 
     key: tuple[str, ...]
     columns: tuple[str, ...]
     rough: tuple[str, ...] = ()
-    kind: type | None = None  # of the rows that are kept and changed in place
+    kind: type | None = None  # of rows that the fold keeps in memory
 
 
-def _folded(key: str, columns: str, rough: str = "", kind: type | None = None) -> Folded:
-    return Folded(tuple(key.split()), tuple(columns.split()), tuple(rough.split()), kind)
+def _folded(key: str, columns: str, rough: str = "", kind: type | None = None) -> FoldedTable:
+    return FoldedTable(tuple(key.split()), tuple(columns.split()), tuple(rough.split()), kind)
 
 
-FOLDED: Final[dict[str, Folded]] = {
+FOLDED: Final[dict[str, FoldedTable]] = {
     "agents": _folded(
-        "entity_id", "agent_id trust_level evicted_ns messages paused_ns paused_by pause_seq", "cost", Agent
+        "entity_id",
+        "agent_id trust_level evicted_ns messages paused_ns paused_by pause_seq",
+        "cost",
+        AgentRow,
     ),
     "sessions": _folded(
-        "session_id", "trace_id first_seq last_seq messages held agents rejected", "cost spent", Session
+        "session_id", "trace_id first_seq last_seq messages held agents rejected", "cost spent", SessionRow
     ),
     "members": _folded(
         "session_no agent_no",
         "last_step last_seq messages tokens paused_ns paused_by pause_seq",
         "cost",
-        Member,
+        MemberRow,
     ),
     "holds": _folded(
         "sequence_number",
         "session_no agent_no message_id step_id name span_id message_type agent_type cluster_id cause reason "
         "recipient state gate waits digest rewrite_seq quorum approvals requested_by key_id key_maker bound "
         "deadline_ns on_expiry held_ns ended_ns ended_by released_seq",
-        kind=Hold,
+        kind=HoldRow,
     ),
     "interventions": _folded(
         "intervention_id",
@@ -83,91 +94,93 @@ FOLDED: Final[dict[str, Folded]] = {
     "thought_tasks": _folded("task_key", "session_id task_id proof_grade state opened_by closed_by"),
     "merkle_nodes": _folded("session_id level node_index", "hash"),
 }  # fmt: skip
-WITH_BYTES: Final = ("agent_type", "cluster_id")  # of a hold: gone with the bytes of its message
-WITH_MESSAGE: Final = ("payload",)  # of a reminder: gone with the message that asked for it
-BROUGHT: Final = (
+WITH_BYTES: Final = ("agent_type", "cluster_id")  # of a hold: removed with the bytes of its message
+WITH_MESSAGE: Final = ("payload",)  # of a reminder: removed with the message that requested it
+IMPORTABLE: Final = (
     "tenants",
     "versions",
     "knobs",
     "reviews",
     "fact_marks",
-)  # what acts state and an import makes
+)  # tables that commands state and an import writes
 PARTIAL: Final = ("cost", "spent", "tokens")  # of sessions and agents whose bytes were shredded
 NOT_PROVEN: Final = (
-    "agents, sessions, members: times of activity, what an agent says of itself, marks of alarms",
-    "agents: owner, team and workspace, certificate shown last, version of its instructions",
+    "agents, sessions, members: times of activity, what an agent reports about itself, alarm marks",
+    "agents: owner, team and workspace, last certificate, version of its instructions",
     "messages: warnings of accepted ones, and scores where bytes were shredded",
-    "decisions: whom they ask, who requested them, whether an automatic option counted under its settings",
-    "deliveries: session, sender, address, given_ns, ended_ns; who of several takes work for a capability, "
-    "cluster or session",
-    "logins: when a sign-in was used last",
-    "refusals: what is counted until the minute is over and an event tells of it",
+    "decisions: whom they ask, who requested them, whether an automatic option applied under its settings",
+    "deliveries: session, sender, address, given_ns, ended_ns; which of several agents takes work for a "
+    "capability, cluster or session",
+    "logins: when a sign-in was last used",
+    "refusals: counts of the present minute, before their event",
     "jobs, dead letters, exporters, alarms: whether they are open, next and last times, counts",
     "pulses, breakers, spend, secrets, addresses of peers, job attempts, webhook deliveries, hook calls, "
-    "exporter cursors, alert states: no event holds them",
+    "exporter cursors, alert states: not in any event",
 )
 
 
 def check(url: str, tenant_id: str) -> StateReport:
-    begun, trail, expected = time.perf_counter(), open_trail(url), Expected()
+    begun, trail, expected = time.perf_counter(), open_trail(url), ExpectedRows()
     try:
         trail.freeze()
         head = next(head for head in trail.heads() if head.tenant_id == tenant_id)
         with progress(f"recomputing {tenant_id}", head.sequence_number) as advance:
             run = _Run(trail, tenant_id, expected)
-            found = run.run(head.sequence_number, advance)
+            difference = run.run(head.sequence_number, advance)
     finally:
         trail.close()
         expected.close()
     return StateReport(
-        held=found is None,
+        held=difference is None,
         events=head.sequence_number,
         tables=run.counts,
-        difference=found,
-        sentence=None if found is None else found.sentence,
+        difference=difference,
+        sentence=None if difference is None else difference.sentence,
         not_checked=run.not_checked(),
         seconds=round(time.perf_counter() - begun, 3),
     )
 
 
 class _Run:
-    def __init__(self, trail: Trail, tenant_id: str, expected: Expected) -> None:
+    def __init__(self, trail: TrailReader, tenant_id: str, expected: ExpectedRows) -> None:
         self._trail, self._tenant_id, self._expected = trail, tenant_id, expected
         self._agents = {row[0]: row[1] for row in self._rows("agents", ("entity_id", "agent_no"))}
-        self._memory = Memory(Tenant(tenant_id=tenant_id, tenant_no=1), Head.genesis(), Rulebook())
+        self._memory = BatchState(
+            TenantRow(tenant_id=tenant_id, tenant_no=1), ChainHead.genesis(), TenantConfig()
+        )
         self._refold = Refold(self._memory)
-        self._inbox = Inbox(expected, self._agents)
-        self._partial: set[str] = set()  # ids of sessions and agents of which bytes were shredded
+        self._inbox = ExpectedInbox(expected, self._agents)
+        self._partial: set[str] = set()  # ids of sessions and agents with shredded bytes
         self._shredded, self._unscored = set[int](), set[int]()
         self._unstated = self._gone = 0
-        self._has_stated = False  # from its first statement on a record states every such row
+        self._has_stated = False  # from its first statement on, a record states every such row
         self._last_ns = 0  # when the newest event was recorded
-        self._since: dict[str, int] = {}  # when a row of a table was stated first
+        self._since: dict[str, int] = {}  # when a table's rows were first stated
         self._imported = self._import()
         self._expected.put("tenants", {AT: 0}, tenant_id)
         self.counts: dict[str, int] = {}
 
-    def run(self, last: int, advance: Callable[[int], None]) -> Difference | None:
+    def run(self, last: int, advance: Callable[[int], None]) -> StateDifference | None:
         found = self._strays() or self._sessions()
         if found is None:
             found = self._events(last, advance)
         return found or self._tables()
 
     def not_checked(self) -> list[str]:
-        told = (
+        notes = (
             []
             if not self._unstated
-            else [f"{self._unstated:,} rows that were written before acts stated them"]
+            else [f"{self._unstated:,} rows written before commands stated their rows"]
         )
         if self._imported:
-            told.append(
-                f"{self._gone:,} rules, keys and people, and inboxes and decisions, of before the import at "
-                f"event {self._imported:,}, which brings none of them"
+            notes.append(
+                f"{self._gone:,} rules, keys and users, and inboxes and decisions, from before the import at "
+                f"event {self._imported:,}, which does not import them"
             )
-        return [*told, *NOT_PROVEN]
+        return [*notes, *NOT_PROVEN]
 
     def _import(self) -> int:
-        """Up to which event this tenant was imported: a trail brings no rules, keys, people and inboxes."""
+        """The last imported event of this tenant: a trail contains no rules, keys, users or inboxes."""
         for name, value in self._rows("knobs", ("name", "value")):
             if name == IMPORTED and str(value).isdigit():
                 return int(value)
@@ -176,23 +189,23 @@ class _Run:
     def _rows(self, table: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
         return self._trail.table(self._tenant_id, table, columns)
 
-    def _strays(self) -> Difference | None:
-        """Of a tenant that has no record no row is told of, itself for one."""
-        for table, tenant_id in self._trail.strays((*FOLDED, *STATED, "decisions", "deliveries")):
-            return Difference(table, f"of {tenant_id}", what="this tenant has no record")
+    def _strays(self) -> StateDifference | None:
+        """Rows of a tenant without a record: no event can account for them."""
+        for table, tenant_id in self._trail.strays((*FOLDED, *STATED_TABLES, "decisions", "deliveries")):
+            return StateDifference(table, f"of {tenant_id}", what="this tenant has no record")
         return None
 
-    def _sessions(self) -> Difference | None:
-        """Numbers stand for names everywhere else, so names come first."""
+    def _sessions(self) -> StateDifference | None:
+        """Other tables refer to sessions by number, so names are checked first."""
         for session_id, trace_id in self._rows("sessions", ("session_id", "trace_id")):
             says = trace_id_of_session(session_id) if session_id != SYSTEM else trace_id
             if says != trace_id:
-                return Difference("sessions", session_id, "trace_id", says, trace_id)
+                return StateDifference("sessions", session_id, "trace_id", says, trace_id)
         return None
 
     # --- the record ---
 
-    def _events(self, last: int, advance: Callable[[int], None]) -> Difference | None:
+    def _events(self, last: int, advance: Callable[[int], None]) -> StateDifference | None:
         for start in range(1, last + 1, PAGE):
             end = min(last, start + PAGE - 1)
             more = self._trail.messages(self._tenant_id, start, end)
@@ -204,10 +217,10 @@ class _Run:
         try:
             self._refold.finish()
         except CommandFailed as problem:
-            return Difference("thought_records", "", what=str(problem))
+            return StateDifference("thought_records", "", what=str(problem))
         return None
 
-    def _page(self, page: list[Entry], more: dict[int, tuple[Any, ...]]) -> Difference | None:
+    def _page(self, page: list[ExportEntry], more: dict[int, tuple[Any, ...]]) -> StateDifference | None:
         for entry in page:
             event = _event(entry.record)
             self._last_ns = to_ns(event["observed_timestamp"])
@@ -227,25 +240,29 @@ class _Run:
         try:
             changes = self._refold.changes(page)
         except CommandFailed as problem:
-            return Difference("thought_records", f"{page[0].sequence_number} and later", what=str(problem))
+            return StateDifference(
+                "thought_records", f"{page[0].sequence_number} and later", what=str(problem)
+            )
         found = self._scores(changes, more)
         self._keep(changes)
         return found
 
-    def _scores(self, changes: Changes, more: dict[int, tuple[Any, ...]]) -> Difference | None:
+    def _scores(
+        self, changes: TransactionChanges, more: dict[int, tuple[Any, ...]]
+    ) -> StateDifference | None:
         self.counts["messages"] = self.counts.get("messages", 0) + len(changes.messages)
         for row in changes.messages:
             has = more.get(row.sequence_number, (None, None))[1]
-            if row.raw is None:  # what follows in its session was scored with it
+            if row.raw is None:  # later scores in its session depend on it
                 self._unscored.add(row.session_no)
             if row.session_no in self._unscored:
                 continue
             if not _is_same("entropy", row.entropy, has, ("entropy",)):
-                return Difference("messages", str(row.sequence_number), "entropy", row.entropy, has)
+                return StateDifference("messages", str(row.sequence_number), "entropy", row.entropy, has)
         return None
 
-    def _keep(self, changes: Changes) -> None:
-        """Rows the fold changed: those kept in memory, and those an act once wrote."""
+    def _keep(self, changes: TransactionChanges) -> None:
+        """Store rows that the fold changed: those in memory, and those that a command once wrote."""
         for row in self._memory.changed:
             table = TABLE_OF.get(type(row))
             if table is not None:
@@ -263,10 +280,10 @@ class _Run:
         key = [values.get(name, where.get(name)) for name in declared.key]
         if None in key:
             return
-        told = {name: _plain(values[name]) for name in (*declared.key, *declared.columns) if name in values}
+        row = {name: _plain(values[name]) for name in (*declared.key, *declared.columns) if name in values}
         if not where:
-            told = dict.fromkeys(declared.columns) | told
-        self._expected.merge(table, told, *key)
+            row = dict.fromkeys(declared.columns) | row
+        self._expected.merge(table, row, *key)
 
     def _state(self, number: int, event: dict[str, Any]) -> None:
         text = event["attributes"].get(ATTRIBUTE)
@@ -276,17 +293,17 @@ class _Run:
             return
         self._has_stated = True
         for table, rows in msgspec.json.decode(text).items():
-            declared = STATED.get(table)
+            declared = STATED_TABLES.get(table)
             self._since.setdefault(table, to_ns(event["observed_timestamp"]))
             for row in rows if declared is not None else ():
                 assert declared is not None
                 self._renamed(table, declared, row)
                 is_new = row.pop(NEW, None) is not None
-                told = (dict.fromkeys(declared.columns) if is_new else {}) | row | {AT: number}
-                self._expected.merge(table, told, *(row[name] for name in declared.key))
+                stated = (dict.fromkeys(declared.columns) if is_new else {}) | row | {AT: number}
+                self._expected.merge(table, stated, *(row[name] for name in declared.key))
 
-    def _renamed(self, table: str, declared: Stated, row: dict[str, Any]) -> None:
-        """From here on it stands under another name; one that was never stated, nobody has to find."""
+    def _renamed(self, table: str, declared: StatedColumns, row: dict[str, Any]) -> None:
+        """The row has a new key from here on; a row that was never stated is not expected."""
         new = row.pop(RENAMED, None)
         if new is not None:
             [column] = declared.key
@@ -294,23 +311,23 @@ class _Run:
             row |= (before or {}) | {column: new}
 
     def _named(self, body: dict[str, Any]) -> None:
-        """Written before acts stated rows: at least it is told of."""
-        for table, key in named(body):
+        """For events from before commands stated rows: the row is at least named."""
+        for table, key in named_rows(body):
             if self._expected.get(table, *key) is None:
                 self._expected.put(table, {AT: 0}, *key)
 
     # --- the rows ---
 
-    def _archived(self) -> Difference | None:
-        """Rows that stand under no event, past the head for one."""
-        told = self.counts.get("messages", 0)
+    def _archived(self) -> StateDifference | None:
+        """Rows without an event, e.g. past the head."""
+        recorded = self.counts.get("messages", 0)
         for table, count in zip(("messages", "payloads"), self._trail.archived(self._tenant_id), strict=True):
-            if count != told:
-                what = f"the record tells of {told:,} rows, and there are {count:,}"
-                return Difference(table, "in all", what=what)
+            if count != recorded:
+                what = f"the record accounts for {recorded:,} rows, and there are {count:,}"
+                return StateDifference(table, "in all", what=what)
         return None
 
-    def _tables(self) -> Difference | None:
+    def _tables(self) -> StateDifference | None:
         found = self._archived()
         if found is not None:
             return found
@@ -318,13 +335,13 @@ class _Run:
             found = self._folded(table, declared)
             if found is not None:
                 return found
-        for table, stated in STATED.items():
+        for table, stated in STATED_TABLES.items():
             found = self._stated(table, stated)
             if found is not None:
                 return found
         return self._inboxes()
 
-    def _inboxes(self) -> Difference | None:
+    def _inboxes(self) -> StateDifference | None:
         for table, columns, judge in (
             ("decisions", DECISION, self._inbox.decision),
             ("deliveries", DELIVERY, self._inbox.delivery),
@@ -336,7 +353,7 @@ class _Run:
                     return found
         return self._inbox.missing(self._imported)
 
-    def _folded(self, table: str, declared: Folded) -> Difference | None:
+    def _folded(self, table: str, declared: FoldedTable) -> StateDifference | None:
         names = self._names()
         columns = declared.key + declared.columns + declared.rough
         for values in self._rows(table, columns):
@@ -346,20 +363,20 @@ class _Run:
                 continue
             self.counts[table] = self.counts.get(table, 0) + 1
             expected = self._expected.see(table, *key)
-            place = " ".join(map(str, names.shown(declared.key, key)))
+            shown_key = " ".join(map(str, names.shown(declared.key, key)))
             if expected is None:
-                return Difference(table, place, what=EXTRA)
+                return StateDifference(table, shown_key, what=EXTRA)
             for name in (*declared.columns, *declared.rough):
                 if name in PARTIAL and self._is_partial(names.shown(declared.key, key)):
                     continue
                 if name in WITH_BYTES and table == "holds" and key[0] in self._shredded:
                     continue
                 if name == "ended_by" and expected[name] is None and row["state"] == "released":
-                    continue  # released before the event said by whom
+                    continue  # released before the event recorded by whom
                 if name in expected and not _is_same(name, expected[name], row[name], declared.rough):
-                    return Difference(table, place, name, expected[name], row[name])
-        for gone, _ in self._expected.unseen(table):
-            return Difference(table, gone, what=MISSING)
+                    return StateDifference(table, shown_key, name, expected[name], row[name])
+        for missing_key, _ in self._expected.unseen(table):
+            return StateDifference(table, missing_key, what=MISSING)
         return None
 
     def _is_partial(self, names: list[object]) -> bool:
@@ -369,7 +386,7 @@ class _Run:
         sessions = dict(self._rows("sessions", ("session_no", "session_id")))
         return _Names(self._memory, sessions, {number: name for name, number in self._agents.items()})
 
-    def _stated(self, table: str, declared: Stated) -> Difference | None:
+    def _stated(self, table: str, declared: StatedColumns) -> StateDifference | None:
         columns = declared.key + declared.columns
         for values in self._rows(table, columns):
             row = dict(zip(columns, values, strict=True))
@@ -377,37 +394,39 @@ class _Run:
             if declared.only and not declared.only & set(map(str, key)):
                 continue
             self.counts[table] = self.counts.get(table, 0) + 1
-            expected, place = self._expected.see(table, *key), " ".join(map(str, key))
+            expected, shown_key = self._expected.see(table, *key), " ".join(map(str, key))
             if expected is None:
                 if not is_before(table, row, self._since.get(table, self._last_ns)):
-                    return Difference(table, place, what=EXTRA)
+                    return StateDifference(table, shown_key, what=EXTRA)
                 self._unstated += 1
                 continue
-            if table not in BROUGHT and 0 < expected[AT] <= self._imported:
-                return Difference("knobs", IMPORTED, what=f"no import brings {table} {place}")
+            if table not in IMPORTABLE and 0 < expected[AT] <= self._imported:
+                return StateDifference(
+                    "knobs", IMPORTED, what=f"an import does not contain {table} {shown_key}"
+                )
             self._unstated += any(name not in expected for name in declared.columns)
             for name in declared.columns:
                 if name in WITH_MESSAGE and self._is_forgotten(row, name):
                     continue
-                has = told_of(declared, name, row[name])
+                has = stated_value(declared, name, row[name])
                 if name in expected and expected[name] != has:
-                    return Difference(table, place, name, expected[name], has)
-        for gone, row in self._expected.unseen(table):
+                    return StateDifference(table, shown_key, name, expected[name], has)
+        for missing_key, row in self._expected.unseen(table):
             if row[AT] > self._imported:
-                return Difference(table, gone, what=MISSING)
+                return StateDifference(table, missing_key, what=MISSING)
             self._gone += row[AT] > 0
         return None
 
     def _is_forgotten(self, row: dict[str, Any], name: str) -> bool:
-        """What a reminder carries goes with the message that asked for it, and once it was sent."""
+        """A reminder's payload is removed with the message that requested it, and once it was sent."""
         asked_seq = row.get("asked_seq")
         return asked_seq is not None and (row[name] is None or asked_seq in self._shredded)
 
 
 class _Names:
-    """The fold counts sessions and agents by itself; both are compared by name."""
+    """The fold assigns its own session and agent numbers; both are compared by name."""
 
-    def __init__(self, memory: Memory, sessions: dict[int, str], agents: dict[int, str]) -> None:
+    def __init__(self, memory: BatchState, sessions: dict[int, str], agents: dict[int, str]) -> None:
         self._sessions = {
             number: memory.sessions[name].session_no
             for number, name in sessions.items()
@@ -433,7 +452,7 @@ class _Names:
 
 
 SYSTEM: Final = "/system"
-AT: Final = "@at"  # the number of the newest event that states it; 0: one that only names it
+AT: Final = "@at"  # the number of the newest event that states the row; 0: an event only names it
 TABLE_OF: Final = {declared.kind: table for table, declared in FOLDED.items() if declared.kind is not None}
 
 

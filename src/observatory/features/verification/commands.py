@@ -1,36 +1,38 @@
-"""The act behind a verification that found a break: it is told, once for each break.
+"""Command that records a failed verification, once per break.
 
-Law: the verifier only reads; that somebody saw it fail is an event like any other, so that rules can alarm by
-it. The chain goes on behind a break: what is appended is chained to the head as it is.
+Law: the verifier only reads; that a verification failed is an event like any other, so that alert rules can
+fire on it. The chain continues after a break: new events are chained to the head as it is.
 """
 
 from __future__ import annotations
 
-from observatory.pipeline.event_writer import notice
-from observatory.pipeline.rows import Write
-from observatory.pipeline.state import Act, Desk, Principal, Verdict, Wants
+from observatory.pipeline.event_writer import gateway_event
+from observatory.pipeline.rows import RowWrite
+from observatory.pipeline.state import Command, Principal, ReadSet, SubmissionResult, UnitOfWork
 
-SEEN = "chain_broken"  # the knob that remembers which break was told of last
+LAST_BREAK = "chain_broken"  # the setting that stores which break was recorded last
 
 
-def tell_broken(who: Principal, number: int, what: str, sentence: str, now_ns: int) -> Act:
-    def decide(desk: Desk) -> Verdict:
-        knobs = desk.memory.rows.setdefault("knobs", {})
+def record_break(who: Principal, number: int, what: str, sentence: str, now_ns: int) -> Command:
+    def decide(uow: UnitOfWork) -> SubmissionResult:
+        knobs = uow.memory.rows.setdefault("knobs", {})
         mark = f"{number} {what}"
-        if SEEN in knobs and knobs[SEEN]["value"] == mark:
-            return Verdict(200, False)
-        knobs[SEEN] = {
+        if LAST_BREAK in knobs and knobs[LAST_BREAK]["value"] == mark:
+            return SubmissionResult(200, False)
+        knobs[LAST_BREAK] = {
             "tenant_id": who.tenant_id,
-            "name": SEEN,
+            "name": LAST_BREAK,
             "value": mark,
-            "updated_ns": desk.now_ns,
+            "updated_ns": uow.now_ns,
             "updated_by": who.entity_id,
         }
         detail = {"first_break": number, "what": what, "sentence": sentence}
         summary = f"the trail does not verify from event {number} on, found by {who.entity_id}"
-        event = notice(who.tenant_id, "chain_broken", summary, desk.now_ns, who, detail)
-        return Verdict(200, True, [event], [Write("knobs", knobs[SEEN], key=("tenant_id", "name"))])
+        event = gateway_event(who.tenant_id, "chain_broken", summary, uow.now_ns, who, detail)
+        return SubmissionResult(
+            200, True, [event], [RowWrite("knobs", knobs[LAST_BREAK], key=("tenant_id", "name"))]
+        )
 
-    wants = Wants()
-    wants.row("knobs", SEEN)
-    return Act(who, now_ns, decide, wants)
+    read_set = ReadSet()
+    read_set.row("knobs", LAST_BREAK)
+    return Command(who, now_ns, decide, read_set)

@@ -1,7 +1,7 @@
-"""The evidence of one session as a file: its events, thought records, seal and proofs (rules S383–S385).
+"""HTTP route of a session's evidence bundle: its events, thought records, seal and proofs (S383–S385).
 
-Everything comes as it is stored, out of committed rows; whoever checks it trusts none of it, and neither the
-gateway's word. Made whole before the first byte is sent: what cannot be proven is refused, never half-told.
+Everything is taken as stored, from committed rows; a verifier trusts neither it nor the gateway. The bundle
+is built completely before the first byte is sent: what cannot be proven is refused, never sent in part.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ from litestar.params import FromPath
 from litestar.response import Stream
 
 from observatory.features.thoughts.types_rows import Thoughts
-from observatory.features.transparency.routes import holding, rows_of, signed, vkeys_of
-from observatory.features.transparency.types_log import Checkpoint
+from observatory.features.transparency.queries_checkpoints import or_broken_log, rows_of, signed, vkeys_of
+from observatory.features.transparency.types_log import StoredCheckpoint
+from observatory.features.transparency.worker import Sealer
 from observatory.http.answers import Refusal
-from observatory.http.app_state import Call, Here, House
-from observatory.http.permissions import need
+from observatory.http.app_state import AppState, Call, Here
+from observatory.http.permissions import require_permission
 from observatory.ledger import bundle, merkle, note, thoughts, tiles
-from observatory.ledger.bundle import Event, Evidence, Sealing
+from observatory.ledger.bundle import BundleEvent, BundleSeal, Evidence
 from observatory.ledger.merkle import Range
-from observatory.ledger.thoughts import Hashes, Thought
+from observatory.ledger.thoughts import Thought, ThoughtHashes
 from observatory.pipeline.ports import EventFilter
 from observatory.protocol.identity import canonical_id, counter_of
 from observatory.settings import VERSION
 
 PAGE = 500
-MOST_EVENTS = 20_000
+MAX_EVENTS = 20_000
 IN_MEMORY = 4 << 20
 BLOCK = 1 << 16
-TENANT_FREE = "no session of this tenant has that id"
-MAKING = asyncio.Semaphore(2)  # each may hold some hundred megabytes while it is made
+UNKNOWN_SESSION = "no session of this tenant has that id"
+BUILDING = asyncio.Semaphore(2)  # each may use some hundred megabytes while it is built
 Row = dict[str, Any]
-Chained = list[tuple[Thought, Hashes]]
+Chained = list[tuple[Thought, ThoughtHashes]]
 
 
 class _Chain(msgspec.Struct):
@@ -64,35 +65,35 @@ _read = msgspec.json.Decoder(_Record).decode
     operation_id="session_evidence",
     media_type="application/zip",
 )
-async def session_evidence(request: Call, house: Here, session_id: FromPath[str]) -> Stream:
-    """Check it with `observatory verify FILE.zip`, or by what its README.txt says."""
-    who = await need(request, house, "export")
-    if MAKING.locked():
-        raise Refusal(429, "busy", "two bundles are being made already; ask again in a moment")
-    async with MAKING:
-        evidence = await collected(house, who.tenant_id, canonical_id(session_id))
-        file = await _made(evidence)
+async def session_evidence(request: Call, app: Here, session_id: FromPath[str]) -> Stream:
+    """Check it with `observatory verify FILE.zip`, or as its README.txt describes."""
+    who = await require_permission(request, app, "export")
+    if BUILDING.locked():
+        raise Refusal(429, "busy", "two bundles are already being built; try again in a moment")
+    async with BUILDING:
+        evidence = await collected(app, who.tenant_id, canonical_id(session_id))
+        file = await _built(evidence)
     size = file.seek(0, 2)
     file.seek(0)
     headers = {"content-disposition": 'attachment; filename="evidence.zip"', "content-length": str(size)}
     return Stream(_blocks(file), media_type="application/zip", headers=headers)
 
 
-async def _made(evidence: Evidence) -> IO[bytes]:
+async def _built(evidence: Evidence) -> IO[bytes]:
     try:
         return await asyncio.to_thread(_written, evidence)
-    except ValueError as error:  # what was put there past the gateway has no canonical text at all
+    except ValueError as error:  # tampered rows may have no canonical text
         raise broken_seal() from error
     except OSError as error:
-        detail = "the gateway has no room to write the bundle; make some in its temporary folder"
+        detail = "the gateway has no disk space for the bundle; free some in its temporary folder"
         raise Refusal(503, "no_room", detail) from error
 
 
 def _written(evidence: Evidence) -> IO[bytes]:
     files = bundle.files(evidence)
-    if sum(map(len, files.values())) > bundle.MOST_BYTES:
+    if sum(map(len, files.values())) > bundle.MAX_BYTES:
         detail = (
-            "the session's evidence is larger than a bundle may be; take the whole trail: observatory export"
+            "the session's evidence is too large for a bundle; export the whole trail: observatory export"
         )
         raise Refusal(409, "too_large", detail)
     file: IO[bytes] = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - it outlives the answer's headers
@@ -108,25 +109,25 @@ async def _blocks(file: IO[bytes]) -> AsyncIterator[bytes]:
         file.close()
 
 
-async def collected(house: House, tenant_id: str, session_id: str) -> Evidence:
-    """What a bundle is made of; events of just now are waited for until a checkpoint covers them."""
-    mesh = await house.store.rows(tenant_id, "sessions", session_id=session_id)
-    thinking = await house.store.rows(tenant_id, "thought_sessions", session_id=session_id)
+async def collected(app: AppState, tenant_id: str, session_id: str) -> Evidence:
+    """Collect the content of a bundle; waits until a checkpoint covers very recent events."""
+    mesh = await app.store.rows(tenant_id, "sessions", session_id=session_id)
+    thinking = await app.store.rows(tenant_id, "thought_sessions", session_id=session_id)
     if not mesh and not thinking:
-        raise Refusal(404, "not_found", TENANT_FREE)
+        raise Refusal(404, "not_found", UNKNOWN_SESSION)
     records: dict[int, bytes] = {}
     if mesh:
-        await _of_trace(house, tenant_id, mesh[0]["trace_id"], records)
+        await _of_trace(app, tenant_id, mesh[0]["trace_id"], records)
     chained, shredded = Chained(), dict[int, int]()
     if thinking:
-        chained, shredded = await _of_thoughts(house, tenant_id, thinking[0], records)
-    checkpoint = await signed(house, tenant_id, max(records))
-    proofs = await _proofs(house, tenant_id, records, checkpoint)
+        chained, shredded = await _of_thoughts(app, tenant_id, thinking[0], records)
+    checkpoint = await signed(app, tenant_id, max(records))
+    proofs = await _proofs(app, tenant_id, records, checkpoint)
     events = [
-        Event(number, records[number], _read(records[number]).hash_chain.event_hash, proofs[number])
+        BundleEvent(number, records[number], _read(records[number]).hash_chain.event_hash, proofs[number])
         for number in sorted(records)
     ]
-    vkeys = [key["vkey"] for key in reversed(await vkeys_of(house, tenant_id))]
+    vkeys = [key["vkey"] for key in reversed(await vkeys_of(app, tenant_id))]
     return Evidence(
         tenant_id=tenant_id,
         session_id=session_id,
@@ -138,21 +139,21 @@ async def collected(house: House, tenant_id: str, session_id: str) -> Evidence:
         thoughts=chained,
         shredded=shredded,
         seal=_sealing(thinking[0], chained, events) if thinking else None,
-        older=await _older(house, tenant_id, events[0].sequence_number, checkpoint, vkeys[0]),
+        older=await _older(app, tenant_id, events[0].sequence_number, checkpoint, vkeys[0]),
         tool=f"observatory {VERSION}",
     )
 
 
-async def _of_trace(house: House, tenant_id: str, trace_id: str, records: dict[int, bytes]) -> None:
+async def _of_trace(app: AppState, tenant_id: str, trace_id: str, records: dict[int, bytes]) -> None:
     """Every event of the mesh session."""
     after = 0
     while True:
         where = EventFilter(after=after, trace_id=trace_id)
-        page = await house.store.events(tenant_id, where, PAGE, newest_first=False)
+        page = await app.store.events(tenant_id, where, PAGE, newest_first=False)
         records.update((event.sequence_number, event.record) for event in page)
-        if len(records) > MOST_EVENTS:
+        if len(records) > MAX_EVENTS:
             detail = (
-                f"the session has more than {MOST_EVENTS:,} events; take the whole trail: observatory export"
+                f"the session has more than {MAX_EVENTS:,} events; export the whole trail: observatory export"
             )
             raise Refusal(409, "too_large", detail)
         if len(page) < PAGE:
@@ -161,12 +162,12 @@ async def _of_trace(house: House, tenant_id: str, trace_id: str, records: dict[i
 
 
 async def _of_thoughts(
-    house: House, tenant_id: str, row: Row, records: dict[int, bytes]
+    app: AppState, tenant_id: str, row: Row, records: dict[int, bytes]
 ) -> tuple[Chained, dict[int, int]]:
-    """Every thought record, the events that tell of them, and those they go by, or went by."""
-    store, session_id, chained, named = house.store, row["session_id"], Chained(), set[int]()
+    """Every thought record, their audit events, the events they cite, and the orders that shredded them."""
+    store, session_id, chained, named = app.store, row["session_id"], Chained(), set[int]()
     shredded: dict[int, int] = {}
-    assert isinstance(store, Thoughts)  # a promise of every store
+    assert isinstance(store, Thoughts)  # every store implements it
     while page := await store.thoughts(tenant_id, session_id, len(chained), PAGE):
         for one in page:
             chained.append((one.thought, one.hashes))
@@ -177,29 +178,29 @@ async def _of_thoughts(
                 shredded[one.thought.index] = one.shredded_by
     for number in {row["sequence_number"], *named, *shredded.values()} - records.keys():
         span = EventFilter(after=number - 1, before=number + 1)
-        for event in await house.store.events(tenant_id, span, 1, newest_first=False):
+        for event in await app.store.events(tenant_id, span, 1, newest_first=False):
             records[number] = event.record
     for moment in (row["sealed_ns"], row["ended_ns"]):
         if moment is not None:
-            await _of_moment(house, tenant_id, session_id, moment, records)
+            await _of_moment(app, tenant_id, session_id, moment, records)
     return chained, shredded
 
 
 def _numbers(event_ids: bytes) -> set[int]:
-    """Ids of events carry their number."""
+    """Event ids contain their sequence number."""
     try:
         named = msgspec.json.decode(event_ids, type=list[str])
-    except msgspec.MsgspecError:  # bent past the gateway; whoever verifies finds it
+    except msgspec.MsgspecError:  # tampered with; verification reports it
         return set()
     return {number for number in map(counter_of, named) if number}
 
 
 async def _of_moment(
-    house: House, tenant_id: str, session_id: str, moment: int, records: dict[int, bytes]
+    app: AppState, tenant_id: str, session_id: str, moment: int, records: dict[int, bytes]
 ) -> None:
-    """A session's seal and end are told by events of their very nanosecond; a batch has one in common."""
+    """A session's seal and end have events with the same timestamp; a batch shares one timestamp."""
     where = EventFilter(since_ns=moment, until_ns=moment + 1)
-    while page := await house.store.events(tenant_id, where, PAGE, newest_first=False):
+    while page := await app.store.events(tenant_id, where, PAGE, newest_first=False):
         for event in page:
             body = _read(event.record).body
             if body.session_id == session_id and body.event_type.startswith("thought_session_"):
@@ -208,53 +209,56 @@ async def _of_moment(
 
 
 async def _proofs(
-    house: House, tenant_id: str, numbers: Iterable[int], checkpoint: Checkpoint
+    app: AppState, tenant_id: str, numbers: Iterable[int], checkpoint: StoredCheckpoint
 ) -> Mapping[int, list[bytes]]:
-    """Each tile is read once, and each hash of a subtree made once, however many proofs need it."""
+    """Each tile is read once, and each subtree hash computed once, however many proofs need it."""
     paths = {number: merkle.inclusion_path(number - 1, checkpoint.size) for number in numbers}
     spans = {span for path in paths.values() for span in path}
-    tree = house.sealer.tree
-    held = {
-        place: await holding(tree.tile(tenant_id, *place, checkpoint.size)) for place in tiles.needed(spans)
+    tree = app.service(Sealer).tree
+    tiles_by_name = {
+        place: await or_broken_log(tree.tile(tenant_id, *place, checkpoint.size))
+        for place in tiles.needed(spans)
     }
 
-    def made() -> Mapping[int, list[bytes]]:
-        known = {span: tiles.hash_of(span, lambda level, index: held[level, index]) for span in spans}
+    def build() -> Mapping[int, list[bytes]]:
+        known = {
+            span: tiles.hash_of(span, lambda level, index: tiles_by_name[level, index]) for span in spans
+        }
         return {number: [known[span] for span in path] for number, path in paths.items()}
 
-    return await holding(asyncio.to_thread(made))
+    return await or_broken_log(asyncio.to_thread(build))
 
 
 async def _older(
-    house: House, tenant_id: str, first: int, newest: Checkpoint, vkey: str
+    app: AppState, tenant_id: str, first: int, newest: StoredCheckpoint, vkey: str
 ) -> tuple[bytes, list[bytes]] | None:
-    """The last checkpoint from before the session, if the key in force signed it: whoever pins one key
-    could not read another's."""
-    found = await rows_of(house).checkpoint(tenant_id, first - 1)
-    if found is None or not found.size:
+    """The last checkpoint from before the session, if the current key signed it: a verifier that pins one key
+    could not check another's."""
+    checkpoint = await rows_of(app).checkpoint(tenant_id, first - 1)
+    if checkpoint is None or not checkpoint.size:
         return None
     key_id = note.Verifier.from_vkey(vkey).key_id
-    if all(line.key_id != key_id for line in note.split(found.note)[1]):
+    if all(line.key_id != key_id for line in note.split(checkpoint.note)[1]):
         return None
-    tree = house.sealer.tree
-    return found.note, await holding(tree.consistency(tenant_id, found.size, newest.size))
+    tree = app.service(Sealer).tree
+    return checkpoint.note, await or_broken_log(tree.consistency(tenant_id, checkpoint.size, newest.size))
 
 
 def _session(row: Row) -> Row:
     return {name: row[name] for name in ("session_id", "caller", "started_at", "genesis")}
 
 
-def _sealing(row: Row, chained: Chained, events: list[Event]) -> Sealing | None:
+def _sealing(row: Row, chained: Chained, events: list[BundleEvent]) -> BundleSeal | None:
     if row["sealed_ns"] is None:
         return None
-    told = [event.sequence_number for event in events if _is_sealing(event, row["session_id"])]
+    sealing_events = [event.sequence_number for event in events if _is_sealing(event, row["session_id"])]
     try:
         levels = thoughts.levels([thoughts.leaf(hashes) for _, hashes in chained])
     except ValueError:
         raise broken_seal() from None
-    if not told or thoughts.text_of(levels[-1][0]) != row["root"]:
+    if not sealing_events or thoughts.text_of(levels[-1][0]) != row["root"]:
         raise broken_seal()
-    said = {
+    detail = {
         "session_id": row["session_id"],
         "genesis": row["genesis"],
         "n_records": row["records"],
@@ -262,7 +266,7 @@ def _sealing(row: Row, chained: Chained, events: list[Event]) -> Sealing | None:
         "root": row["root"],
     }
     paths = [merkle.inclusion_path(index, len(chained)) for index in range(len(chained))]
-    return Sealing(said, told[-1], [[_node(levels, span) for span in path] for path in paths])
+    return BundleSeal(detail, sealing_events[-1], [[_node(levels, span) for span in path] for path in paths])
 
 
 def _node(levels: list[list[bytes]], span: Range) -> bytes:
@@ -270,13 +274,13 @@ def _node(levels: list[list[bytes]], span: Range) -> bytes:
     return levels[level][index]
 
 
-def _is_sealing(event: Event, session_id: str) -> bool:
+def _is_sealing(event: BundleEvent, session_id: str) -> bool:
     body = _read(event.record).body
     return body.event_type == "thought_session_sealed" and body.session_id == session_id
 
 
 def broken_seal() -> Refusal:
-    detail = "what is stored is not what was sealed; POST to its thoughts/verify says where it breaks"
+    detail = "what is stored is not what was sealed; POST to its thoughts/verify reports where it breaks"
     return Refusal(409, "chain_broken", detail)
 
 

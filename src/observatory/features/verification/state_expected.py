@@ -1,6 +1,6 @@
-"""Rows as the record says they must be, kept on disk beyond what fits into memory.
+"""Rows as the record says they must be, stored on disk beyond what fits into memory.
 
-An anonymous SQLite database of this process: nothing of it is seen, nothing is left behind.
+An anonymous SQLite database of this process: it is not visible to others, and nothing is left behind.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Row).decode
 
 
-class Expected:
+class ExpectedRows:
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.execute("PRAGMA cache_size=-32000")
@@ -28,10 +28,10 @@ class Expected:
         )
 
     def get(self, name: str, *key: object) -> Row | None:
-        found = self._database.execute(
+        stored = self._database.execute(
             "SELECT row FROM rows WHERE name = ? AND key = ?", (name, _key(key))
         ).fetchone()
-        return None if found is None else _decode(found[0])
+        return None if stored is None else _decode(stored[0])
 
     def put(self, name: str, row: Row, *key: object) -> None:
         self._database.execute(
@@ -49,7 +49,7 @@ class Expected:
         return row
 
     def see(self, name: str, *key: object) -> Row | None:
-        """As `get`, and from here on it is not missing."""
+        """Like `get`, and marks the row as present."""
         row = self.get(name, *key)
         if row is not None:
             self._database.execute(
@@ -59,11 +59,11 @@ class Expected:
 
     def is_seen(self, name: str, *key: object) -> bool:
         sql = "SELECT seen FROM rows WHERE name = ? AND key = ?"
-        found = self._database.execute(sql, (name, _key(key))).fetchone()
-        return found is not None and found[0] > 0
+        stored = self._database.execute(sql, (name, _key(key))).fetchone()
+        return stored is not None and stored[0] > 0
 
     def seen(self, name: str) -> Iterator[tuple[str, Row, int]]:
-        """All, with how often each was seen."""
+        """All rows, with how often each was seen."""
         sql = "SELECT key, row, seen FROM rows WHERE name = ? ORDER BY key"
         for key, row, count in self._database.execute(sql, (name,)):
             yield key, _decode(row), count

@@ -1,6 +1,6 @@
-"""Which rows an event tells of that was recorded before acts stated their rows: by ids in its body alone.
+"""The rows named by events from before commands stated their rows, found by ids in the event's body.
 
-What stands in such a row is not compared. Sign-ins were named by no event at all.
+The content of such rows is not compared. Sign-ins were not named by any event.
 """
 
 from __future__ import annotations
@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from observatory.pipeline.row_statements import STATED
+from observatory.pipeline.row_statements import STATED_TABLES
 from observatory.protocol.clock import to_ns
 
 Key = tuple[object, ...]
-# What a key's column is called in a body, where it is not called as the column.
-CALLED: Final = {
+# A key column's name in an event's body, where it differs.
+BODY_NAMES: Final = {
     ("knobs", "name"): "setting",
     ("reviews", "sequence_number"): "about_sequence_number",
 }
-COOKIE_NS: Final = 12 * 3600 * 1_000_000_000  # no sign-in is good for longer
+COOKIE_NS: Final = 12 * 3600 * 1_000_000_000  # the longest validity of a sign-in
 
 
-def named(body: dict[str, Any]) -> Iterator[tuple[str, Key]]:
-    places = [body, *(one for one in (body.get("before"), body.get("after")) if isinstance(one, dict))]
-    for table, declared in STATED.items():
-        for place in places:
-            key = tuple(place.get(CALLED.get((table, name), name)) for name in declared.key)
+def named_rows(body: dict[str, Any]) -> Iterator[tuple[str, Key]]:
+    objects = [body, *(one for one in (body.get("before"), body.get("after")) if isinstance(one, dict))]
+    for table, declared in STATED_TABLES.items():
+        for members in objects:
+            key = tuple(members.get(BODY_NAMES.get((table, name), name)) for name in declared.key)
             if None not in key:
                 yield table, key
     yield from _versions(body)
@@ -43,5 +43,5 @@ def _versions(body: dict[str, Any]) -> Iterator[tuple[str, Key]]:
 
 
 def is_before(table: str, row: dict[str, Any], since_ns: int) -> bool:
-    """A sign-in of before the first one that an event states: over by now, or within hours of then."""
+    """A sign-in from before the first one that an event states: expired by then, or within hours."""
     return table == "logins" and row["created_ns"] < since_ns and row["expires_ns"] <= since_ns + COOKIE_NS

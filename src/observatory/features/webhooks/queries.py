@@ -1,4 +1,4 @@
-"""Reading what waits to be sent to endpoints, and the log of what was."""
+"""Reads of pending webhook deliveries, and of the delivery log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Select, func, select, tuple_
 
-from observatory.features.webhooks.types_rows import Row, Waiting
+from observatory.features.webhooks.types_rows import PendingDeliveries, Row
 from observatory.store import tables
 from observatory.store.fetches import Fetches
 
@@ -14,14 +14,14 @@ from observatory.store.fetches import Fetches
 class WebhookReads(Fetches):
     """The `WebhookRows` port over any store that can `fetch` rows."""
 
-    async def deliveries_waiting(self, tenant_id: str) -> dict[str, Waiting]:
+    async def deliveries_waiting(self, tenant_id: str) -> dict[str, PendingDeliveries]:
         table = tables.webhook_deliveries.c
         query = (
             select(table.endpoint_id, func.count(), func.min(table.round_ns))
             .where(table.tenant_id == tenant_id, table.state == "waiting")
             .group_by(table.endpoint_id)
         )
-        return {row[0]: Waiting(*row[1:]) for row in await self.fetch(tenant_id, query)}
+        return {row[0]: PendingDeliveries(*row[1:]) for row in await self.fetch(tenant_id, query)}
 
     async def deliveries_first(self, tenant_id: str, endpoint_id: str, limit: int) -> list[Row]:
         table = tables.webhook_deliveries.c
@@ -57,8 +57,8 @@ class WebhookReads(Fetches):
         query = select(tables.webhook_deliveries).where(table.tenant_id == tenant_id)
         if before is not None:
             query = query.where(tuple_(table.created_ns, table.delivery_id) < tuple_(*before))
-        wanted = {table.endpoint_id: endpoint_id, table.state: state, table.event_type: event_type}
-        query = query.where(*(column == value for column, value in wanted.items() if value is not None))
+        filters = {table.endpoint_id: endpoint_id, table.state: state, table.event_type: event_type}
+        query = query.where(*(column == value for column, value in filters.items() if value is not None))
         newest = query.order_by(table.created_ns.desc(), table.delivery_id.desc())
         return await self._deliveries(tenant_id, newest.limit(limit))
 
@@ -69,3 +69,6 @@ class WebhookReads(Fetches):
 def _of(tenant_id: str, endpoint_id: str) -> Select[Any]:
     table = tables.webhook_deliveries
     return select(table).where(table.c.tenant_id == tenant_id, table.c.endpoint_id == endpoint_id)
+
+
+RECORD_QUERIES = (WebhookReads,)

@@ -1,9 +1,8 @@
-"""When a receiver is asked again: pure arithmetic over its schedule, its answers and the time (ruling 30).
+"""Retry schedule of webhooks: pure arithmetic over schedule, responses and time (ruling 30).
 
-Law: the first try is at once; try n fails and waits the n-th time of the schedule, a little longer by
-chance that is the same whenever it is asked for; after the last the delivery is dead. What a receiver asks
-for by `Retry-After` is granted up to a bound, and never sooner than the schedule. A receiver that fails again
-and again is left alone for a while, all its deliveries together: then one is sent as a probe.
+The first attempt is immediate; after failed attempt n comes the n-th wait of the schedule plus deterministic
+jitter; after the last the delivery is dead. `Retry-After` is honoured up to a bound, and never shortens the
+schedule. A receiver that keeps failing is paused with all its deliveries; then one is sent as a probe.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 SCHEDULE_S: Final = (30.0, 120.0, 600.0, 3_600.0, 21_600.0)
-MOST_TRIES: Final = 20  # of a schedule somebody sets
+MAX_TRIES: Final = 20  # of a configured schedule
 SHORTEST_S, LONGEST_S = 0.05, 7 * 86_400.0
-JITTER: Final = 0.25  # at most so much of a wait is added
-MOST_ASKED_S: Final = 6 * 3_600  # what Retry-After can ask for
+JITTER: Final = 0.25  # maximum fraction added to a wait
+MAX_RETRY_AFTER_S: Final = 6 * 3_600  # upper bound for Retry-After
 BREAK_AT: Final = 5  # failures in a row
 LONGEST_PAUSE_S: Final = 600.0
 THROTTLED: Final = frozenset({429, 502, 504})
 S: Final = 1_000_000_000
 
 
-class Health(NamedTuple):
-    """How a receiver fares. While it is paused nothing is sent to it; when that is over, one probe."""
+class ReceiverHealth(NamedTuple):
+    """A receiver's health. While it is paused nothing is sent; afterwards one probe."""
 
     failures: int = 0  # in a row
     paused_until_ns: int | None = None
@@ -35,30 +34,30 @@ class Health(NamedTuple):
         return self.failures >= BREAK_AT
 
 
-def chance(delivery_id: str, attempt: int) -> float:
-    """Within 0 and 1, the same each time."""
+def jitter_of(delivery_id: str, attempt: int) -> float:
+    """From 0 to 1, the same each time."""
     return int.from_bytes(sha256(f"{delivery_id}/{attempt}".encode()).digest()[:4], "big") / 2**32
 
 
-def wait_s(schedule: Sequence[float], tries: int, luck: float, asked_s: int | None = None) -> float | None:
-    """How long after the failed try `tries` (from 1) the next one comes; None: there is none."""
+def wait_s(schedule: Sequence[float], tries: int, jitter: float, asked_s: int | None = None) -> float | None:
+    """The wait after failed attempt `tries` (from 1); None: no further attempt."""
     if tries > len(schedule):
         return None
-    return max(schedule[tries - 1] * (1 + JITTER * luck), float(min(asked_s or 0, MOST_ASKED_S)))
+    return max(schedule[tries - 1] * (1 + JITTER * jitter), float(min(asked_s or 0, MAX_RETRY_AFTER_S)))
 
 
 def longest_pause_s(schedule: Sequence[float]) -> float:
     return min(LONGEST_PAUSE_S, max(schedule, default=SCHEDULE_S[0]))
 
 
-def patience_s(schedule: Sequence[float]) -> float:
-    """After so long a delivery is given up even if it could not be tried: the whole of its schedule."""
+def give_up_after_s(schedule: Sequence[float]) -> float:
+    """The time after which a delivery that could not be attempted is given up: its whole schedule."""
     return sum(schedule) * (1 + JITTER) + longest_pause_s(schedule)
 
 
 def after_failure(
-    before: Health, schedule: Sequence[float], code: int | None, asked_s: int | None, now_ns: int
-) -> Health:
+    before: ReceiverHealth, schedule: Sequence[float], code: int | None, asked_s: int | None, now_ns: int
+) -> ReceiverHealth:
     failures = before.failures + 1
     first, longest = schedule[0] if schedule else SCHEDULE_S[0], longest_pause_s(schedule)
     pause = 0.0
@@ -67,13 +66,13 @@ def after_failure(
     if code in THROTTLED:
         pause = max(pause, min(first, longest))
     if asked_s and (code in THROTTLED or code == 503):
-        pause = max(pause, min(asked_s, MOST_ASKED_S))
+        pause = max(pause, min(asked_s, MAX_RETRY_AFTER_S))
     until = None if pause == 0.0 else now_ns + int(pause * S)
-    return Health(failures, max(filter(None, (until, before.paused_until_ns)), default=None))
+    return ReceiverHealth(failures, max(filter(None, (until, before.paused_until_ns)), default=None))
 
 
-def asked_s(header: str | None, now_ns: int) -> int | None:
-    """`Retry-After` in seconds from now, whole; None when it says nothing that can be read."""
+def retry_after_s(header: str | None, now_ns: int) -> int | None:
+    """`Retry-After` in whole seconds from now; None when it cannot be parsed."""
     text = (header or "").strip()
     if text.isascii() and text.isdigit():
         return int(text[:9])

@@ -1,8 +1,8 @@
-"""What an endpoint is told of: its events, chosen by plain sets of values. Pure.
+"""Matches events against an endpoint's subscription: plain sets of values. Pure.
 
-An event is told when its name is among the endpoint's and each filter has one of its values; or, whatever
-the endpoint asks for, when an alert or a scaling trigger names it. `task_completed` is not an event of the
-record: it is a forwarded step that said `is_terminal`, told in place of its `message_delivered`.
+An event matches when its type is among the endpoint's and each filter contains one of its values; or,
+regardless of the subscription, when an alert or a scaling trigger names the endpoint. `task_completed` is no
+event of the record: it is a forwarded step with `is_terminal`, delivered instead of its `message_delivered`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import msgspec
 
-from observatory.features.webhooks.commands import Matched
+from observatory.features.webhooks.commands import MatchedEvent
 from observatory.features.webhooks.commands_sending import ECHO
-from observatory.features.webhooks.signature import TASK_COMPLETED, TESTED
+from observatory.features.webhooks.types_signature import TASK_COMPLETED, TESTED
 from observatory.protocol.otel import trace_id_of_session
 
-# These reach the endpoints they name.
+# Events delivered to the endpoints they name.
 ADDRESSED: Final = frozenset({"alert_raised", "alert_resolved", "scaling_triggered"})
 _TYPES: Final = re.compile(rb'"event_type":"([a-z_0-9]+)"')
 _MESSAGES: Final = "message_delivered"
@@ -40,8 +40,8 @@ class _Control(msgspec.Struct):
     is_terminal: bool | None = None
 
 
-class Words(msgspec.Struct):
-    """What of an archived step a subscription may ask for."""
+class StepContent(msgspec.Struct):
+    """The members of an archived step that a subscription may test."""
 
     action: _Action | None = None
     state_delta: _Delta | None = None
@@ -56,20 +56,20 @@ class Words(msgspec.Struct):
         return self.control is not None and bool(self.control.is_terminal)
 
 
-def words_of(raw: bytes | None) -> Words:
-    """Of bytes that are gone, or are no step: nothing."""
+def step_content(raw: bytes | None) -> StepContent:
+    """Empty when the bytes are gone or are no step."""
     try:
-        return Words() if raw is None else msgspec.json.decode(raw, type=Words)
+        return StepContent() if raw is None else msgspec.json.decode(raw, type=StepContent)
     except msgspec.MsgspecError:
-        return Words()
+        return StepContent()
 
 
 class Subscription:
     def __init__(self, endpoint: Row) -> None:
         self.endpoint_id: str = endpoint["endpoint_id"]
         self._events = frozenset(msgspec.json.decode(endpoint["events"]))
-        chosen: dict[str, list[str]] = msgspec.json.decode(endpoint["filters"])
-        self._filters = {name: frozenset(values) for name, values in chosen.items() if values}
+        filters: dict[str, list[str]] = msgspec.json.decode(endpoint["filters"])
+        self._filters = {name: frozenset(values) for name, values in filters.items() if values}
         sessions = self._filters.pop("session", None)
         self._traces = None if sessions is None else frozenset(map(trace_id_of_session, sessions))
         self.asks_messages = TASK_COMPLETED in self._events or (
@@ -79,29 +79,31 @@ class Subscription:
 
     @property
     def types(self) -> frozenset[str]:
-        """Names of events that may be told; others need not be read."""
+        """Event types that can match; others need not be decoded."""
         source = {_MESSAGES} if TASK_COMPLETED in self._events else set()
         return (self._events | ADDRESSED | source) - {TASK_COMPLETED, TESTED}
 
-    def match(self, number: int, event: Event, words: Words, clusters: Mapping[str, str]) -> Matched | None:
-        """`extra` is left to who can read the session. `clusters`: agent or entity id -> its cluster."""
+    def match(
+        self, number: int, event: Event, words: StepContent, clusters: Mapping[str, str]
+    ) -> MatchedEvent | None:
+        """The caller fills `extra`. `clusters`: agent or entity id -> its cluster."""
         body = event["body"]
         kind = body["event_type"]
         if kind == TESTED or (kind in ECHO and self._is_mine(body)):
             return None
         if kind in ADDRESSED and self.endpoint_id in _addressed(event):
-            return Matched(number, kind)
+            return MatchedEvent(number, kind)
         if kind == _MESSAGES and words.is_terminal and TASK_COMPLETED in self._events:
             kind = TASK_COMPLETED
         if kind not in self._events or not self._is_chosen(event, words, clusters):
             return None
-        return Matched(number, kind)
+        return MatchedEvent(number, kind)
 
     def _is_mine(self, body: Mapping[str, Any]) -> bool:
-        """What tells of this endpoint's own failure is not sent to it."""
+        """Events about this endpoint's own failure are not sent to it."""
         return self.endpoint_id in (body.get("endpoint_id"), body.get("source_id"))
 
-    def _is_chosen(self, event: Event, words: Words, clusters: Mapping[str, str]) -> bool:
+    def _is_chosen(self, event: Event, words: StepContent, clusters: Mapping[str, str]) -> bool:
         if self._traces is not None and event["trace_id"] not in self._traces:
             return False
         for name, values in self._filters.items():
@@ -115,7 +117,7 @@ def _addressed(event: Event) -> Iterable[str]:
     return named if isinstance(named, list) else ()
 
 
-def _values(name: str, event: Event, words: Words, clusters: Mapping[str, str]) -> set[str]:
+def _values(name: str, event: Event, words: StepContent, clusters: Mapping[str, str]) -> set[str]:
     body, attributes = event["body"], event["attributes"]
     found: list[Any] = []
     if name in ("agent", "cluster"):
@@ -133,5 +135,5 @@ def _values(name: str, event: Event, words: Words, clusters: Mapping[str, str]) 
 
 
 def may_match(record: bytes, types: frozenset[str]) -> bool:
-    """Whether it is worth being decoded: a name stands in it that somebody asks for."""
+    """Whether the record is worth decoding: it contains a subscribed event type."""
     return any(name.decode() in types for name in _TYPES.findall(record))

@@ -1,4 +1,5 @@
-"""What the doors of webhooks out hear and answer. A secret is answered once, when it is made."""
+"""Request and response types of the outbound webhook routes. A secret is returned once, when it is
+created."""
 
 from __future__ import annotations
 
@@ -6,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from observatory.features.webhooks.commands import MOST_OVERLAP_S
-from observatory.features.webhooks.retry import LONGEST_S, MOST_TRIES, SCHEDULE_S, SHORTEST_S
-from observatory.features.webhooks.signature import Kind
+from observatory.features.webhooks.commands import MAX_OVERLAP_S
+from observatory.features.webhooks.retry import LONGEST_S, MAX_TRIES, SCHEDULE_S, SHORTEST_S
+from observatory.features.webhooks.types_signature import Kind
 from observatory.http.answers import Was
 from observatory.protocol.rules import Title
 
@@ -17,7 +18,7 @@ State = Literal["waiting", "delivered", "dead"]
 
 
 class WebhookBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`events` are names of events, or `task_completed`; without any, only alerts that name it reach it.
+    """`events` are event types, or `task_completed`; without any, it only receives alerts that name it.
 
     `filters`: agent, session, cluster, tool, severity (INFO, WARN, …), message_type; each a list of values.
     """
@@ -30,19 +31,19 @@ class WebhookBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     rate_per_min: Annotated[int, msgspec.Meta(ge=1, le=60_000)] = 600
     schedule_s: Annotated[
         list[Annotated[float, msgspec.Meta(ge=SHORTEST_S, le=LONGEST_S)]],
-        msgspec.Meta(max_length=MOST_TRIES, description="Waits after the first try, in seconds."),
+        msgspec.Meta(max_length=MAX_TRIES, description="Waits after the first attempt, in seconds."),
     ] = msgspec.field(default_factory=lambda: list(SCHEDULE_S))
     was: Was | None = None
 
 
 class RotateBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     overlap_s: Annotated[
-        int, msgspec.Meta(ge=0, le=MOST_OVERLAP_S, description="So long the old one signs as well.")
+        int, msgspec.Meta(ge=0, le=MAX_OVERLAP_S, description="How long the old secret also signs.")
     ] = 86_400
 
 
 class ReplayBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """One delivery, or the events after one number and before another, or of a time."""
+    """One delivery, or events in a range of numbers or times."""
 
     delivery_id: Annotated[str, msgspec.Meta(max_length=100)] | None = None
     after: Annotated[int, msgspec.Meta(ge=0)] | None = None
@@ -52,7 +53,7 @@ class ReplayBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class WebhookItem(msgspec.Struct, kw_only=True):
-    """`url` is whole for admins only, and never for Slack: whoever has it may send there."""
+    """`url` is complete for admins only, and never for Slack, where it is a secret."""
 
     endpoint_id: str
     name: str
@@ -77,13 +78,13 @@ class WebhookItem(msgspec.Struct, kw_only=True):
 
 
 class NewWebhook(WebhookItem, kw_only=True):
-    """`secret` is shown here and never again; null for what is not signed."""
+    """`secret` is returned only here; null for unsigned kinds."""
 
     secret: str | None
 
 
 class WebhookList(msgspec.Struct, kw_only=True):
-    """`event_types`: what an endpoint can be told of."""
+    """`event_types`: the available event types."""
 
     items: list[WebhookItem]
     next_cursor: str | None
@@ -96,7 +97,7 @@ class WebhookRemoved(msgspec.Struct, kw_only=True):
 
 
 class WebhookSecret(msgspec.Struct, kw_only=True):
-    """Shown here and never again. Until `old_ends_at` both sign."""
+    """Returned only here. Until `old_ends_at` both secrets sign."""
 
     endpoint_id: str
     secret: str
@@ -104,7 +105,7 @@ class WebhookSecret(msgspec.Struct, kw_only=True):
 
 
 class DeliveryItem(msgspec.Struct, kw_only=True):
-    """`delivery_id` is what the receiver gets as `webhook-id`, the same at each try."""
+    """`delivery_id` is the receiver's `webhook-id`, the same for each attempt."""
 
     delivery_id: str
     endpoint_id: str
@@ -120,7 +121,7 @@ class DeliveryItem(msgspec.Struct, kw_only=True):
 
 
 class LoggedDelivery(DeliveryItem, kw_only=True):
-    """Whose it is, as the endpoint is called now, or was when it was removed."""
+    """With its endpoint's name, current or when it was removed."""
 
     endpoint_name: str
     endpoint_kind: Kind
@@ -141,11 +142,11 @@ class AttemptItem(msgspec.Struct, kw_only=True):
     detail: str
     excerpt: str
     signed_with: list[int]
-    """The numbers of the secrets that signed it, two while one follows another; none for Slack and mail."""
+    """Numbers of the secrets that signed it, two during a rotation; none for Slack and e-mail."""
 
 
-class DeliveryWhole(DeliveryItem, kw_only=True):
-    """With what is sent, byte for byte, and every try."""
+class DeliveryDetail(DeliveryItem, kw_only=True):
+    """With the exact payload and every attempt."""
 
     payload: str | None
     tries: list[AttemptItem]
@@ -157,7 +158,7 @@ class DeliveryList(msgspec.Struct, kw_only=True):
 
 
 class Replayed(msgspec.Struct, kw_only=True):
-    """`next_after` is where to go on, if the range was longer than what one request does."""
+    """`next_after`: where to continue, if the range was too long for one request."""
 
     replayed: int
     next_after: int | None
@@ -172,9 +173,9 @@ WEBHOOK_ANSWERS: dict[str, Any] = {
     "rotate_webhook_secret": WebhookSecret,
     "enable_webhook": WebhookItem,
     "disable_webhook": WebhookItem,
-    "test_webhook": DeliveryWhole,
+    "test_webhook": DeliveryDetail,
     "replay_webhook": Replayed,
     "list_deliveries": LoggedDeliveryList,
     "list_webhook_deliveries": DeliveryList,
-    "get_webhook_delivery": DeliveryWhole,
+    "get_webhook_delivery": DeliveryDetail,
 }

@@ -1,4 +1,4 @@
-"""What waits to be sent to endpoints and what was. Every store promises it; committed rows only."""
+"""The store interface of outbound webhooks: pending deliveries and the log. Committed rows only."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 Row = dict[str, Any]
 
 
-class Waiting(NamedTuple):
-    """Of one endpoint: how many deliveries wait, and since when the oldest."""
+class PendingDeliveries(NamedTuple):
+    """Of one endpoint: how many deliveries are pending, and since when the oldest."""
 
     many: int
     since_ns: int
@@ -18,14 +18,14 @@ class Waiting(NamedTuple):
 class WebhookRows(Protocol):
     async def rows(self, tenant_id: str, table: str, **where: Any) -> list[Row]: ...
 
-    async def deliveries_waiting(self, tenant_id: str) -> dict[str, Waiting]:
-        """By endpoint; removed ones may be among them."""
+    async def deliveries_waiting(self, tenant_id: str) -> dict[str, PendingDeliveries]:
+        """By endpoint; removed ones may be included."""
 
     async def deliveries_first(self, tenant_id: str, endpoint_id: str, limit: int) -> list[Row]:
-        """Those that wait, by when they are due."""
+        """Pending ones, by due time."""
 
     async def deliveries_old(self, tenant_id: str, endpoint_id: str, before_ns: int, limit: int) -> list[Row]:
-        """Those that wait and whose round began before that."""
+        """Pending ones whose round began before then."""
 
     async def deliveries_page(
         self, tenant_id: str, endpoint_id: str, before: int | None, limit: int, state: str | None = None
@@ -41,4 +41,4 @@ class WebhookRows(Protocol):
         state: str | None = None,
         event_type: str | None = None,
     ) -> list[Row]:
-        """Of all endpoints, removed ones too, newest first by (created_ns, delivery_id), below `before`."""
+        """Of all endpoints, also removed ones, newest first by (created_ns, delivery_id), below `before`."""

@@ -1,11 +1,11 @@
-"""Adapters: agents written with somebody else's framework, observed and controlled as our own are.
+"""Adapters: observe and control agents written with third-party frameworks.
 
-Law: an adapter only translates. Each hook of the framework becomes a word of the SDK: before a model is asked
-the agent waits while it is paused and takes what was injected, before a tool runs it asks `permit`, and what
-came of both is said. Nothing is governed in a second way, and nothing of the framework is changed but by its
-own public hooks. A framework is imported by its adapter alone; one that is missing, or whose hooks
-have changed, is refused at once with a sentence (`framework`), never observed by halves.
+Rule: an adapter only translates framework hooks into SDK calls. Before a model call the agent waits while it
+is paused and takes injected prompts; before a tool runs it calls `permit`; both results are recorded. There
+is no second control path, and the framework is changed only through its public hooks. Each framework is
+imported only by its adapter; a missing framework, or one whose hooks have changed, is refused at import with
+a message (`framework`), never observed partially.
 
-`course` is what they share: one session as a framework's callbacks tell it. `wording` keeps texts within the
+`course` is the shared part: one session built from a framework's callbacks. `wording` keeps texts within the
 protocol's limits.
 """

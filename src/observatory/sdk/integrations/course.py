@@ -1,10 +1,10 @@
-"""One session as a framework's callbacks tell it: turns of the model, and the tool calls each turn asked for.
+"""`Course`: one session built from a framework's callbacks: model turns and their tool calls.
 
-Law: before a model is asked, `ready`: it waits while the agent is paused or stopped, and gives what people
-injected. What the model did is `said`. Each tool call is a branch of its own from there: `begin` asks for the
-permit, `end` says what came of it, as a child of what was permitted; the next turn joins the branches that
-ended. So one call that waits for a person holds up none of its siblings. Whatever a person edited is what is
-run, or nothing is. Every wait is written once (see `waiting`) and has an async twin, `a…`.
+Rule: before a model call, `ready` waits while the agent is paused or stopped and returns injected prompts.
+`said` records what the model did. Each tool call is a separate branch from there: `begin` asks for
+permission, `end` records the result as a child of the permitted step; the next turn joins the ended branches.
+So a call that waits for a person does not delay its siblings. If a person edited the input, the edited input
+runs or nothing does. Every wait is written once (see `waiting`) and has an async version, `a…`.
 """
 
 import logging
@@ -21,25 +21,25 @@ from observatory.sdk import gate
 from observatory.sdk.answers import Answer
 from observatory.sdk.approval import Approval
 from observatory.sdk.errors import Denied
-from observatory.sdk.gate import Said
+from observatory.sdk.gate import StepRequest
 from observatory.sdk.integrations import wording
 from observatory.sdk.received import Prompt, decoded
-from observatory.sdk.session import Line, current_line, open_line
-from observatory.sdk.speaker import Speaker
+from observatory.sdk.sender import Sender
+from observatory.sdk.session import SessionBranch, current_line, open_line
 from observatory.sdk.step import Step, StepFields, new_id, written_input
 from observatory.sdk.waiting import Waits, run, run_async
 
 T = TypeVar("T")
 P = ParamSpec("P")
 log = logging.getLogger("observatory.sdk")
-MOST_THOUGHTS = 100
-MOST_COURSES = 1_000  # conversations remembered; one that was forgotten goes on without its last step
+MAX_THOUGHTS = 100
+MAX_COURSES = 1_000  # conversations remembered; a forgotten one continues without its last step
 OVER_BUDGET = 402
 
 
 def observing(*through: type[Exception]) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """For a hook that only observes: it never disturbs the agent's work, and is not silent about having
-    failed. What it raises to be obeyed goes `through`."""
+    """For a hook that only observes: its errors are logged and never reach the agent. Exceptions in `through`
+    carry orders and are raised."""
 
     def guard(hook: Callable[P, None]) -> Callable[P, None]:
         @wraps(hook)
@@ -48,8 +48,8 @@ def observing(*through: type[Exception]) -> Callable[[Callable[P, None]], Callab
                 hook(*args, **given)
             except through:
                 raise
-            except Exception:  # whatever it is, the work goes on
-                log.exception("what happened at %s was not recorded", hook.__qualname__)
+            except Exception:  # any error: the agent continues
+                log.exception("the event at %s was not recorded", hook.__qualname__)
 
         return guarded
 
@@ -57,7 +57,7 @@ def observing(*through: type[Exception]) -> Callable[[Callable[P, None]], Callab
 
 
 class Usage(NamedTuple):
-    """What one call of a model used, as far as the framework tells; what it does not is None."""
+    """What one model call used, as reported by the framework; None where unknown."""
 
     model: str | None = None
     input_tokens: int | None = None
@@ -67,15 +67,15 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True)
 class Terms:
-    """What an agent's tools need: which ask a person first (names or globs such as `pay_*`), and how long a
-    verdict may take (None: as long as it takes). `cost` prices a model's call, in your currency."""
+    """Approval terms of an agent's tools: which ask a person first (names or globs such as `pay_*`), and how
+    long a verdict may take (None: no limit). `cost` returns the price of a model call, in your currency."""
 
     needs_approval: str | Iterable[str] = ()
     timeout: float | None = None
     cost: Callable[[Usage], float | None] | None = None
 
     def __post_init__(self) -> None:
-        """One name is a list of one (its letters would gate nothing), and a generator is read once."""
+        """A single name becomes a list of one (its letters would gate nothing); a generator is read once."""
         given = self.needs_approval
         object.__setattr__(self, "needs_approval", (given,) if isinstance(given, str) else tuple(given))
 
@@ -83,22 +83,28 @@ class Terms:
         return any(fnmatchcase(tool, pattern) for pattern in self.needs_approval)
 
     def price(self, usage: Usage) -> float | None:
-        """What a call cost, if it can be told: a price list that fails keeps no agent from its work."""
+        """The price of a call, if known; an error in `cost` does not stop the agent."""
         if self.cost is None:
             return None
         try:
             return self.cost(usage)
         except Exception:
-            log.exception("what a model's call cost is not told: `cost` failed")
+            log.exception("the cost of a model call is unknown: `cost` failed")
             return None
 
 
-class Call:
-    """One tool call. It may be run, with `args`, when `refusal` is None; else that is what the model is
-    told. `edited`: a person put those `args` in the place of what was asked."""
+class GatedCall:
+    """One tool call. It may run with `args` when `refusal` is None; otherwise `refusal` is the message to the
+    model. `edited`: a person replaced the requested arguments by `args`."""
 
     def __init__(
-        self, line: Line, tool: str, args: Any, approval: Approval, refusal: str | None, edited: bool = False
+        self,
+        line: SessionBranch,
+        tool: str,
+        args: Any,
+        approval: Approval,
+        refusal: str | None,
+        edited: bool = False,
     ) -> None:
         self.line = line
         self.tool = tool
@@ -107,7 +113,7 @@ class Call:
         self.refusal = refusal
         self.edited = edited
         self.step: Step | None = None
-        """What was said at its end."""
+        """The step recorded at its end."""
         self.started_ns = time.perf_counter_ns()
 
     def __bool__(self) -> bool:
@@ -115,19 +121,19 @@ class Call:
 
 
 class Course:
-    def __init__(self, speaker: Speaker, line: Line | None = None, terms: Terms | None = None) -> None:
-        self.speaker = speaker
-        self.line = line or Line(speaker, *open_line(None, None))
+    def __init__(self, sender: Sender, line: SessionBranch | None = None, terms: Terms | None = None) -> None:
+        self.sender = sender
+        self.line = line or SessionBranch(sender, *open_line(None, None))
         self.terms = terms or Terms()
         self._lock = Lock()
-        self._ended: list[Line] = []
+        self._ended: list[SessionBranch] = []
         self._last: Step | None = None
 
     @property
     def session_id(self) -> str:
         return self.line.session_id
 
-    # Before and after a model is asked.
+    # Before and after a model call.
 
     def wait(self) -> None:
         """Wait while paused or stopped. Raises `Cancelled`."""
@@ -137,19 +143,19 @@ class Course:
         await run_async(self._wait())
 
     def ready(self) -> list[Prompt]:
-        """Wait while paused or stopped; then what people have injected since. Raises `Cancelled`."""
+        """Wait while paused or stopped; then return the prompts injected since. Raises `Cancelled`."""
         run(self._wait())
-        return self.speaker.orders.take_prompts(self.session_id)  # the line may be another agent's
+        return self.sender.orders.take_prompts(self.session_id)  # the branch may be another agent's
 
     async def aready(self) -> list[Prompt]:
         await run_async(self._wait())
-        return self.speaker.orders.take_prompts(self.session_id)  # the line may be another agent's
+        return self.sender.orders.take_prompts(self.session_id)  # the branch may be another agent's
 
     def said(self, intent: str, **fields: Unpack[StepFields]) -> Step:
-        """Say what was done, paused or not, after all that has ended: its parents. Never waits."""
+        """Record what was done, paused or not, as a child of all ended branches. Never waits."""
         with self._lock:
             self._gather()
-            self._last = step = self._tell(self.line, intent, fields)
+            self._last = step = self._record(self.line, intent, fields)
         return step
 
     def thought(
@@ -161,7 +167,7 @@ class Course:
         reasoning: Sequence[str] | None = None,
         started_ns: int | None = None,
     ) -> Step:
-        """Say what a model answered: words, or calls of tools. Tokens and cost only where they are known."""
+        """Record a model's answer: text or tool calls. Tokens and cost only where known."""
         fields: StepFields = {"tokens_consumed": usage.total_tokens}
         if usage.total_tokens is None:
             fields["tokens_consumed"] = wording.tokens(usage.input_tokens, usage.output_tokens)
@@ -170,35 +176,35 @@ class Course:
         if text:
             fields["tool_output_summary"] = wording.clip(text)
         if reasoning:
-            fields["reasoning_chain"] = [wording.clip(one) for one in reasoning[:MOST_THOUGHTS]]
+            fields["reasoning_chain"] = [wording.clip(one) for one in reasoning[:MAX_THOUGHTS]]
         if started_ns is not None:
             fields["duration_ms"] = (time.perf_counter_ns() - started_ns) // 1_000_000
         return self.said(f"Decided to call {', '.join(calls)}" if calls else "Answered", **fields)
 
     def failed(self, error: BaseException, started_ns: int | None = None) -> Step:
-        """Say that a model could not be asked."""
+        """Record that a model call failed."""
         fields: StepFields = {"status": "failure", "tool_output_summary": wording.failure(error)}
         if started_ns is not None:
             fields["duration_ms"] = (time.perf_counter_ns() - started_ns) // 1_000_000
         return self.said("Failed to ask the model", **fields)
 
     def gather(self) -> None:
-        """Go on from the calls that have ended, without saying anything: for who sees no turns."""
+        """Join the ended calls without recording a step: for adapters that see no model turns."""
         with self._lock:
             self._gather()
 
     # A tool call.
 
-    def begin(self, tool: str, args: Any = None, *, intent: str | None = None) -> Call:
-        """Ask whether the tool may be run. Raises `Cancelled`; a no is a call that is false."""
+    def begin(self, tool: str, args: Any = None, *, intent: str | None = None) -> GatedCall:
+        """Ask whether the tool may run. Raises `Cancelled`; a refused call is false in an `if`."""
         return run(self._begin(tool, args, intent))
 
-    async def abegin(self, tool: str, args: Any = None, *, intent: str | None = None) -> Call:
+    async def abegin(self, tool: str, args: Any = None, *, intent: str | None = None) -> GatedCall:
         return await run_async(self._begin(tool, args, intent))
 
-    def end(self, call: Call, output: Any = None, error: BaseException | str | None = None) -> Step:
-        """Say what came of a call that was run. Never waits. It names the tool only in words: by its name a
-        rule that holds or denies calls of the tool would hold or deny what was done with leave."""
+    def end(self, call: GatedCall, output: Any = None, error: BaseException | str | None = None) -> Step:
+        """Record the result of a call that ran. Never waits. The tool is named only in the text: a
+        `tool_call` would be held or denied by rules about the tool, although the call was permitted."""
         fields: StepFields = {
             "status": "success" if error is None else "failure",
             "duration_ms": (time.perf_counter_ns() - call.started_ns) // 1_000_000,
@@ -210,13 +216,13 @@ class Course:
         word = "Called" if error is None else "Failed to call"
         if call.approval.verdict == gate.GATEWAY_AWAY and call.refusal is None:
             fields["gateway_away"] = True
-        call.step = self._tell(call.line, f"{word} {call.tool}", fields)
+        call.step = self._record(call.line, f"{word} {call.tool}", fields)
         with self._lock:
             self._ended.append(call.line)
         return call.step
 
     def govern(self, tool: str, args: Any, do: Callable[[Any], T], refuse: Callable[[str], T]) -> T:
-        """Run `do` with what was permitted and say what came of it; else what `refuse` makes of the why."""
+        """Run `do` with the permitted arguments and record the result; else return `refuse(reason)`."""
         call = self.begin(tool, args)
         if call.refusal is not None:
             return refuse(call.refusal)
@@ -244,64 +250,64 @@ class Course:
         self.end(call, result)
         return result
 
-    # Another agent goes on.
+    # Handover to another agent.
 
-    def hand_over(self, name: str, other: Speaker | None = None) -> None:
-        """Say that another agent goes on from here: to `other` a message, which rules may hold or deny. The
-        other's next step follows from it. Raises `Denied` and `Cancelled`."""
+    def hand_over(self, name: str, other: Sender | None = None) -> None:
+        """Record a handover to another agent: a message to `other`, which rules may hold or deny. The other's
+        next step follows from it. Raises `Denied` and `Cancelled`."""
         run(self._hand_over(name, other))
 
-    async def ahand_over(self, name: str, other: Speaker | None = None) -> None:
+    async def ahand_over(self, name: str, other: Sender | None = None) -> None:
         await run_async(self._hand_over(name, other))
 
-    # How.
+    # Implementation.
 
-    def _hand_over(self, name: str, other: Speaker | None) -> Waits[None]:
+    def _hand_over(self, name: str, other: Sender | None) -> Waits[None]:
         self.gather()
         if other is None:
-            self._tell(self.line, f"Handed over to {name}", {})
+            self._record(self.line, f"Handed over to {name}", {})
             return
         intent = wording.clip(f"Hand over to {name}", wording.INTENT_CHARS)
         fields: StepFields = {"recipient": other.agent_id}
-        said = Said(self.line, self.speaker, intent, None, fields, self.terms.timeout)
-        approval = yield from gate.permit(said)
+        request = StepRequest(self.line, self.sender, intent, None, fields, self.terms.timeout)
+        approval = yield from gate.permit(request)
         if not approval:
             raise Denied(approval.verdict, approval.note, approval.by, approval.step)
-        if approval.step is not None:  # it goes on in this process: nobody need read that from an inbox
+        if approval.step is not None:  # the work continues in this process: it need not be read from an inbox
             other.orders.settle_message(approval.step.session_id, approval.step.step_id)
-        self._tell(self.line, f"Handed over to {name}", {})
+        self._record(self.line, f"Handed over to {name}", {})
 
     def _gather(self) -> None:
         self.line.join(*self._ended)
         self._ended.clear()
 
     def _wait(self) -> Waits[None]:
-        self.speaker.hear()
-        yield from gate.pass_by(self.speaker, self.session_id)
+        self.sender.auto_listen()
+        yield from gate.wait_while_held(self.sender, self.session_id)
 
-    def _begin(self, tool: str, args: Any, intent: str | None) -> Waits[Call]:
+    def _begin(self, tool: str, args: Any, intent: str | None) -> Waits[GatedCall]:
         tool = wording.tool_name(tool)
         with self._lock:
             branch = self.line.fork()
-        told = wording.told_input(args)
-        asked = decoded(written_input(told))  # as a person sees it, whatever the agent does with `args` now
-        fields: StepFields = {"tool_call": tool, "tool_input": told}
-        said = Said(branch, self.speaker, intent or f"Call {tool}", None, fields, self.terms.timeout)
-        approval = yield from gate.permit(said, self.terms.asks(tool))
+        sent = wording.bounded_input(args)
+        asked = decoded(written_input(sent))  # as a person sees it, even if the agent changes `args` later
+        fields: StepFields = {"tool_call": tool, "tool_input": sent}
+        request = StepRequest(branch, self.sender, intent or f"Call {tool}", None, fields, self.terms.timeout)
+        approval = yield from gate.permit(request, self.terms.asks(tool))
         given, refusal = self._judge(tool, args, asked, approval)
-        return Call(branch, tool, given, approval, refusal, refusal is None and given is not args)
+        return GatedCall(branch, tool, given, approval, refusal, refusal is None and given is not args)
 
     def _judge(self, tool: str, args: Any, asked: Any, approval: Approval) -> tuple[Any, str | None]:
-        """What is run, or why nothing is."""
+        """The arguments to run with, or the reason not to run."""
         if not approval:
             return None, wording.refusal(tool, approval)
-        if (broke := self._broke()) is not None:
-            return None, wording.refusal(tool, broke)
+        if (refused := self._over_budget()) is not None:
+            return None, wording.refusal(tool, refused)
         if not approval.edited:
             return args, None
         if approval.tool_call != tool:
             return None, wording.changed_tool(tool, approval)
-        if approval.tool_input == asked:  # something else of the message was edited
+        if approval.tool_input == asked:  # another part of the message was edited
             return args, None
         if wording.is_abridged(approval.tool_input):
             return None, wording.changed_abridged(tool)
@@ -309,52 +315,54 @@ class Course:
             return None, wording.changed_shape(tool)
         return approval.tool_input, None
 
-    def _broke(self) -> Approval | None:
-        """A cap that refused the turn's cost: it was judged before the permit, since order is kept."""
+    def _over_budget(self) -> Approval | None:
+        """The cap that refused the turn's cost; known before the permit, because order is kept."""
         outcome = self._last.outcome if self._last is not None else None
         if isinstance(outcome, Answer) and outcome.code == OVER_BUDGET:
             return Approval(False, "budget_exceeded", outcome.cap)
         return None
 
-    def _tell(self, line: Line, intent: str, fields: StepFields) -> Step:
-        self.speaker.hear()
+    def _record(self, line: SessionBranch, intent: str, fields: StepFields) -> Step:
+        self.sender.auto_listen()
         return run(
-            gate.tell(Said(line, self.speaker, wording.clip(intent, wording.INTENT_CHARS), None, fields))
+            gate.record_step(
+                StepRequest(line, self.sender, wording.clip(intent, wording.INTENT_CHARS), None, fields)
+            )
         )
 
 
 class Courses:
-    """The courses of one agent, by the framework's own name of a conversation."""
+    """The courses of one agent, by the framework's conversation name."""
 
-    def __init__(self, speaker: Speaker, terms: Terms | None = None) -> None:
-        self.speaker = speaker
+    def __init__(self, sender: Sender, terms: Terms | None = None) -> None:
+        self.sender = sender
         self.terms = terms or Terms()
         self._lock = Lock()
         self._known: OrderedDict[str, Course] = OrderedDict()
 
     def enter(self, thread: Any = None) -> str:
-        """The key of a run that begins: in the session this code runs in (`with session:`, or a tool that
-        another agent calls, whose step is then its parent), else in the thread's, else in one of its own."""
+        """The key of a new run: in the current session (`with session:`, or a tool that another agent calls,
+        whose step is then its parent), else in the thread's session, else in a new one."""
         line = current_line()
         if line is None:
             return wording.session_name(new_id() if thread is None else thread)
-        key = f"{line.session_id}/{new_id()}"  # no session's name: the same agent may be called by itself
-        self._keep(key, Course(self.speaker, line, self.terms))
+        key = f"{line.session_id}/{new_id()}"  # not a session id: an agent may call itself
+        self._keep(key, Course(self.sender, line, self.terms))
         return key
 
     def of(self, key: str) -> Course:
-        """The course of that key, gone on with or, when it is not known here, opened."""
+        """The course of that key, continued or, if unknown, created."""
         with self._lock:
             known = self._known.get(key)
         if known is None:
-            line = Line(self.speaker, *open_line(None, key.partition("/")[0]))
-            known = Course(self.speaker, line, self.terms)
+            line = SessionBranch(self.sender, *open_line(None, key.partition("/")[0]))
+            known = Course(self.sender, line, self.terms)
         return self._keep(key, known)
 
     def _keep(self, key: str, course: Course) -> Course:
         with self._lock:
             course = self._known.pop(key, course)
             self._known[key] = course
-            while len(self._known) > MOST_COURSES:
+            while len(self._known) > MAX_COURSES:
                 self._known.popitem(last=False)
         return course

@@ -1,19 +1,19 @@
-"""One approval, one run.
+"""`SingleRun`: an approved tool call runs once.
 
-Where a model calls tools by text, CrewAI tries one that failed again, up to six times behind a single hook: a
-payment that failed after it had paid would be paid six times over.
+Where a model calls tools by text, CrewAI retries a failed tool up to six times within a single hook: a
+payment that failed after paying would be paid six times.
 
-Law: what a person approved runs once; tried again it fails as it failed, without being run. What nobody had
-to approve is CrewAI's to repeat.
+Rule: what a person approved runs once; a retry raises the same error without running it. CrewAI may repeat
+calls that needed no approval.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-WORDS_OF_A_PERSON = ("approved", "edited")
+PERSON_VERDICTS = ("approved", "edited")
 
 
-class Once:
+class SingleRun:
     """The one run of a tool that was approved."""
 
     def __init__(self, tool: Any) -> None:
@@ -23,15 +23,15 @@ class Once:
 
     def begin(self) -> None:
         if self._has_run:
-            raise self._failed or RuntimeError("it was run already, and one run was approved")
+            raise self._failed or RuntimeError("it ran already, and only one run was approved")
         self._has_run = True
 
     def fail(self, error: Exception) -> None:
         self._failed = error
 
 
-def guard(tool: Any, once_of: Callable[[Any], Once | None]) -> None:
-    """Make CrewAI's calls of this tool count; `once_of` says in which approved one they are, if in any."""
+def guard(tool: Any, once_of: Callable[[Any], SingleRun | None]) -> None:
+    """Wrap the tool so that approved calls run once; `once_of` returns the approved call, if any."""
     unguard(tool)
     plain, awaited = getattr(tool, "invoke", None), getattr(tool, "ainvoke", None)
     if not callable(plain) or not callable(awaited):

@@ -1,7 +1,7 @@
-"""Whether the framework an adapter was written for is there, with every hook the adapter needs.
+"""Checks that a framework is installed and has every hook its adapter needs (`need`).
 
-Law: looked at when the adapter is imported, before anything is hooked: a hook that is not called would be an
-agent that looks obedient and is not.
+Rule: checked when the adapter is imported, before any hook is set: with a hook that is never called, an agent
+would appear to be controlled but would not be.
 """
 
 import importlib
@@ -10,29 +10,29 @@ from importlib import metadata
 from observatory.sdk.errors import NotSupported
 
 
-def need(package: str, wanted: str, *hooks: str) -> None:
-    """Refuse with `NotSupported` unless every hook (`module:name.of.attribute`) is there. `wanted` is what
+def need(package: str, requirement: str, *hooks: str) -> None:
+    """Refuse with `NotSupported` unless every hook (`module:name.of.attribute`) exists. `requirement` is what
     to install, such as `langchain>=1.4`."""
     for hook in hooks:
         module, _, path = hook.partition(":")
         try:
-            found: object = importlib.import_module(module)
+            target: object = importlib.import_module(module)
         except ModuleNotFoundError as missing:
             if not _is_installed(package):
                 raise NotSupported(
-                    f"{package} is not installed: this adapter needs it. Do: pip install '{wanted}'"
+                    f"{package} is not installed: this adapter needs it. Run: pip install '{requirement}'"
                 ) from missing
-            raise _changed(package, wanted, hook) from missing
+            raise _changed(package, requirement, hook) from missing
         for name in path.split(".") if path else ():
-            if not hasattr(found, name):
-                raise _changed(package, wanted, hook)
-            found = getattr(found, name)
+            if not hasattr(target, name):
+                raise _changed(package, requirement, hook)
+            target = getattr(target, name)
 
 
-def _changed(package: str, wanted: str, hook: str) -> NotSupported:
+def _changed(package: str, requirement: str, hook: str) -> NotSupported:
     return NotSupported(
-        f"{package} {_version(package)} has no {hook.replace(':', '.')}, which this adapter needs to see and "
-        f"hold what the agent does; nothing was hooked. It is tested with '{wanted}': install that, or a "
+        f"{package} {_version(package)} has no {hook.replace(':', '.')}, which this adapter needs to observe "
+        f"and control the agent; no hook was set. It is tested with '{requirement}': install that, or a "
         "newer hypervisor-observatory"
     )
 

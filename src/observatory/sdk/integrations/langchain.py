@@ -1,4 +1,4 @@
-"""LangChain agents (`create_agent`).
+"""LangChain adapter for agents of `create_agent`.
 
     from observatory import Agent
     from observatory.sdk.integrations.langchain import ObservatoryMiddleware
@@ -6,10 +6,10 @@
     watch = ObservatoryMiddleware(Agent("researcher-1"), needs_approval=["pay_*"])
     agent = create_agent(model, tools, middleware=[watch])
 
-Law: one `thread_id` is one session; without one it is the session this code runs in, else one per run, whose
-name the agent's state carries. A call of a model is a step, a call of a tool two (asked, done). What people
-inject becomes a message of the conversation. A tool that may not run answers the model with the reason.
-`Cancelled` ends the run. A graph of one's own is watched by `langgraph`.
+Rule: one `thread_id` is one session; without one it is the current session, else one per run, whose id is
+stored in the agent's state. A model call is one step, a tool call two (request, result). Injected prompts
+become messages of the conversation. A tool that may not run returns the reason to the model. `Cancelled` ends
+the run. Custom graphs are observed by `langgraph`.
 """
 
 import time
@@ -43,19 +43,19 @@ from langchain.agents.middleware.types import (  # noqa: E402
     PrivateStateAttr,
 )
 
-from observatory.sdk.integrations.langchain_calls import Tools, injected, say_answer, thread_id  # noqa: E402
+from observatory.sdk.integrations.langchain_calls import GatedTools, injected, record_answer, thread_id  # noqa: E402
 
 
 class WatchedState(AgentState[Any]):
-    """The agent's state with the name of its session."""
+    """The agent's state, extended by its session id."""
 
     observatory_session: NotRequired[Annotated[str, PrivateStateAttr]]
 
 
-class ObservatoryMiddleware(Tools, AgentMiddleware[WatchedState, Any, Any]):
-    """Put it last, so that it sees what is really asked and done. `needs_approval`: tools (names or globs)
-    that ask a person first, whatever the gateway's rules say. `timeout`: how long a verdict may take. `cost`
-    prices a call of a model."""
+class ObservatoryMiddleware(GatedTools, AgentMiddleware[WatchedState, Any, Any]):
+    """Middleware for one agent. Put it last, so that it sees the final requests and results.
+    `needs_approval`: tools (names or globs) that ask a person first, whatever the gateway's rules are.
+    `timeout`: how long a verdict may take. `cost` returns the price of a model call."""
 
     state_schema = WatchedState
 
@@ -82,7 +82,7 @@ class ObservatoryMiddleware(Tools, AgentMiddleware[WatchedState, Any, Any]):
         except Exception as failed:
             course.failed(failed, started_ns)
             raise
-        say_answer(course, response.result, started_ns)
+        record_answer(course, response.result, started_ns)
         return response
 
     async def awrap_model_call(
@@ -96,11 +96,12 @@ class ObservatoryMiddleware(Tools, AgentMiddleware[WatchedState, Any, Any]):
         except Exception as failed:
             course.failed(failed, started_ns)
             raise
-        say_answer(course, response.result, started_ns)
+        record_answer(course, response.result, started_ns)
         return response
 
     def course_of(self, state: Any) -> Course:
-        """By what the agent's state says; a graph without our hooks before the agent has only its thread."""
+        """By the session id in the agent's state; a graph without `before_agent` hooks has only its thread
+        id."""
         name = state.get("observatory_session") if isinstance(state, Mapping) else None
         return self.courses.of(name or self.courses.enter(thread_id()))
 

@@ -1,8 +1,8 @@
-"""What LangChain's agents and LangGraph's graphs have in common: answers of models, and calls of tools.
+"""Shared by the LangChain and LangGraph adapters: model answers and tool calls.
 
-Law: a tool asks first, and one that may not run answers the model with the reason. LangGraph's own interrupts
-pass through: a tool that was permitted and then interrupted is not asked for again when it is resumed in this
-process.
+Rule: a tool asks for permission first; one that may not run returns the reason to the model. LangGraph's own
+interrupts pass through: a tool that was permitted and then interrupted does not ask again when it is resumed
+in this process.
 """
 
 from collections import OrderedDict
@@ -11,10 +11,10 @@ from threading import Lock
 from typing import Any
 
 from observatory.sdk.integrations import wording
-from observatory.sdk.integrations.course import Call, Course, Courses, Terms, Usage, observing
+from observatory.sdk.integrations.course import Course, Courses, GatedCall, Terms, Usage, observing
 from observatory.sdk.integrations.framework import need
 from observatory.sdk.received import Prompt
-from observatory.sdk.speaker import Speaker
+from observatory.sdk.sender import Sender
 from observatory.sdk.step import written_input
 
 need(
@@ -32,16 +32,16 @@ from langgraph.errors import GraphInterrupt, ParentCommand  # noqa: E402
 from langgraph.prebuilt.tool_node import ToolCallRequest  # noqa: E402
 from langgraph.types import Command  # noqa: E402
 
-MOST_SUSPENDED = 1_000
+MAX_SUSPENDED = 1_000
 Result = ToolMessage | Command[Any]
 
 
-class Tools:
-    """What middleware and callback have in common; each knows which course a call belongs to."""
+class GatedTools:
+    """Base class of middleware and callback; `course_of` returns the course a call belongs to."""
 
     def __init__(
         self,
-        agent: Speaker,
+        agent: Sender,
         *,
         needs_approval: Sequence[str] = (),
         timeout: float | None = None,
@@ -50,7 +50,7 @@ class Tools:
         super().__init__()
         self.courses = Courses(agent, Terms(needs_approval, timeout, cost))
         self._lock = Lock()
-        self._suspended: OrderedDict[tuple[str, str], tuple[Any, Call]] = OrderedDict()
+        self._suspended: OrderedDict[tuple[str, str], tuple[Any, GatedCall]] = OrderedDict()
 
     def course_of(self, state: Any) -> Course:
         raise NotImplementedError
@@ -72,7 +72,7 @@ class Tools:
         except BaseException as ended:
             self._ended(course, request, call, ended)
             raise
-        return _said(course, call, result)
+        return _record_result(course, call, result)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
@@ -91,21 +91,21 @@ class Tools:
         except BaseException as ended:
             self._ended(course, request, call, ended)
             raise
-        return _said(course, call, result)
+        return _record_result(course, call, result)
 
-    def _ended(self, course: Course, request: ToolCallRequest, call: Call, why: BaseException) -> None:
-        if isinstance(why, GraphInterrupt):  # it waits for whoever the graph asks, and is called again then
+    def _ended(self, course: Course, request: ToolCallRequest, call: GatedCall, why: BaseException) -> None:
+        if isinstance(why, GraphInterrupt):  # the graph waits for input, then calls the tool again
             with self._lock:
                 self._suspended[_key(course, request)] = request.tool_call["args"], call
-                while len(self._suspended) > MOST_SUSPENDED:
+                while len(self._suspended) > MAX_SUSPENDED:
                     self._suspended.popitem(last=False)
-        elif isinstance(why, ParentCommand):  # it is done, and sends the graph elsewhere
+        elif isinstance(why, ParentCommand):  # it finished, and redirects the graph
             course.end(call)
         else:
             course.end(call, error=why)
 
-    def _resumed(self, course: Course, request: ToolCallRequest) -> Call | None:
-        """The call as it was permitted before the graph's own interrupt, if it is still the same."""
+    def _resumed(self, course: Course, request: ToolCallRequest) -> GatedCall | None:
+        """The call permitted before the graph's own interrupt, if it is unchanged."""
         with self._lock:
             args, call = self._suspended.pop(_key(course, request), (None, None))
         asked = wording.tool_name(request.tool_call["name"]), request.tool_call["args"]
@@ -113,13 +113,13 @@ class Tools:
 
 
 @observing()
-def say_answer(course: Course, messages: Sequence[BaseMessage], started_ns: int | None = None) -> None:
-    """The step of what a model answered."""
+def record_answer(course: Course, messages: Sequence[BaseMessage], started_ns: int | None = None) -> None:
+    """Record a model's answer as a step."""
     for message in messages:
         if isinstance(message, AIMessage):
             calls = [str(call["name"]) for call in message.tool_calls]
-            told = {"reasoning": _reasoning(message), "started_ns": started_ns}
-            course.thought(_usage(message), calls, str(message.text), **told)  # type: ignore[arg-type]
+            details = {"reasoning": _reasoning(message), "started_ns": started_ns}
+            course.thought(_usage(message), calls, str(message.text), **details)  # type: ignore[arg-type]
             return
 
 
@@ -133,7 +133,7 @@ def _usage(message: AIMessage) -> Usage:
 def _reasoning(message: AIMessage) -> list[str]:
     try:
         blocks = message.content_blocks
-    except (AttributeError, KeyError, TypeError, ValueError):  # a provider's own form it cannot read
+    except (AttributeError, KeyError, TypeError, ValueError):  # a provider format it cannot read
         return []
     return [str(one["reasoning"]) for one in blocks if one["type"] == "reasoning" and one.get("reasoning")]
 
@@ -157,7 +157,7 @@ def _asked(request: ToolCallRequest) -> tuple[str, Any]:
     return request.tool_call["name"], request.tool_call["args"]
 
 
-def _permitted(request: ToolCallRequest, call: Call) -> ToolCallRequest:
+def _permitted(request: ToolCallRequest, call: GatedCall) -> ToolCallRequest:
     """The request as it was approved."""
     if not call.edited:
         return request
@@ -165,12 +165,13 @@ def _permitted(request: ToolCallRequest, call: Call) -> ToolCallRequest:
 
 
 def _refused(request: ToolCallRequest, why: str) -> ToolMessage:
-    told = request.tool_call
-    return ToolMessage(content=why, tool_call_id=str(told["id"]), name=told["name"], status="error")
+    call = request.tool_call
+    return ToolMessage(content=why, tool_call_id=str(call["id"]), name=call["name"], status="error")
 
 
-def _said(course: Course, call: Call, result: Result) -> Result:
-    """Say what came of it. Of an edited call the model is told, or it would take its own input for done."""
+def _record_result(course: Course, call: GatedCall, result: Result) -> Result:
+    """Record the result. The model is informed of an edit, so that it does not assume its own input was
+    used."""
     if not isinstance(result, ToolMessage):
         course.end(call)
         return result

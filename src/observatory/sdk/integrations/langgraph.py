@@ -1,4 +1,4 @@
-"""Graphs of one's own (LangGraph): every node a step, with forks and joins as the graph has them.
+"""LangGraph adapter for custom graphs: every node is a step, with the graph's forks and joins.
 
     from observatory import Agent
     from observatory.sdk.integrations.langgraph import ObservatoryCallback
@@ -7,15 +7,15 @@
     watch = ObservatoryCallback(Agent("researcher-1"), graph)
     graph.invoke(state, {"callbacks": [watch], "configurable": {"thread_id": "case-7"}})
 
-    # Tools that ask first, and, in the node that asks the model, what people have injected:
+    # Tools that ask first, and injected prompts in the node that calls the model:
     ToolNode(tools, wrap_tool_call=watch.wrap_tool_call, awrap_tool_call=watch.awrap_tool_call)
     model.invoke([*state["messages"], *watch.injected()])
 
-Law: a node waits, before it runs, while the agent is paused, and is said when it has ended, after all that
-was done in it: models' answers, tools, subgraphs. Its parents are the nodes that lead to it by an edge in the
-step of the graph before, and all that a join waited for; else all nodes of that step. Nothing of the graph is
-changed; its own interrupts pass through, and the node they end is said when it was resumed and has ended.
-Agents of `create_agent` have a middleware of their own (`langchain`): give them that, and not this too.
+Rule: a node waits before it runs while the agent is paused, and is recorded when it has ended, after
+everything done in it: model answers, tools, subgraphs. Its parents are the nodes of the previous graph step
+with an edge to it, and all nodes a join waited for; otherwise all nodes of that step. The graph is not
+changed; its own interrupts pass through, and an interrupted node is recorded once it was resumed and has
+ended. Agents of `create_agent` have their own middleware (`langchain`): use that instead of this, not both.
 """
 
 import time
@@ -30,14 +30,14 @@ from observatory.sdk.integrations import wording
 from observatory.sdk.integrations.course import Course, Usage, observing
 from observatory.sdk.integrations.framework import need
 from observatory.sdk.integrations.langchain_calls import (
-    MOST_SUSPENDED,
-    Tools,
+    MAX_SUSPENDED,
+    GatedTools,
     injected,
-    say_answer,
+    record_answer,
     thread_id,
 )
 from observatory.sdk.received import Prompt
-from observatory.sdk.speaker import Speaker
+from observatory.sdk.sender import Sender
 
 need(
     "langgraph",
@@ -65,17 +65,17 @@ NS = "langgraph_checkpoint_ns"
 
 
 class _Node:
-    """A run of a node: where it goes on from, and what became of it."""
+    """One run of a node: where it continues from, and its result."""
 
-    def __init__(self, name: str, place: str, step: int, course: Course) -> None:
+    def __init__(self, name: str, namespace: str, step: int, course: Course) -> None:
         self.name = name
-        self.place = place
+        self.namespace = namespace
         self.step = step
         self.course = course
         self.started_ns = time.perf_counter_ns()
-        self.followed = False  # some node went on from it
-        self.owed: list[Prompt] = []  # given to a run of this node that came to nothing
-        self.given: list[Prompt] = []
+        self.followed = False  # a later node continues from it
+        self.pending_prompts: list[Prompt] = []  # given to a failed run of this node
+        self.delivered_prompts: list[Prompt] = []
 
     @property
     def tips(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class _Node:
 
 
 class _Level:
-    """A graph in progress, the outer one or one that runs in a node of another: what has ended in it."""
+    """A running graph (outermost, or nested in a node of another) and its ended nodes."""
 
     def __init__(self, course: Course, edges: "Edges") -> None:
         self.course = course
@@ -91,26 +91,26 @@ class _Level:
         self.ended: list[_Node] = []
 
     def parents(self, name: str, step: int) -> tuple[str, ...]:
-        """Where a node that begins goes on from."""
+        """The parents of a node that begins."""
         before = [node for node in self.ended if node.step == step - 1]
-        found = [node for node in before if name in self.edges.after[node.name]]
+        parents = [node for node in before if name in self.edges.after[node.name]]
         for sources in self.edges.joins[name]:
             if any(node.name in sources for node in before):
-                found += [node for node in self.ended if node.name in sources and node not in found]
-        if not found:  # sent there, or the last to run: after all that was done before it
-            found = before or [node for node in self.ended if not node.followed]
-        for node in found:
+                parents += [node for node in self.ended if node.name in sources and node not in parents]
+        if not parents:  # sent there, or the last to run: after everything before it
+            parents = before or [node for node in self.ended if not node.followed]
+        for node in parents:
             node.followed = True
-        return _tips(found) or self.course.line.tips
+        return _tips(parents) or self.course.line.tips
 
     def close(self) -> None:
-        """What comes after the graph goes on from the nodes nobody went on from."""
+        """What follows the graph continues from the nodes that have no successor."""
         if tips := _tips(node for node in self.ended if not node.followed):
             self.course.line = self.course.line.at(*tips)
 
 
 class Edges:
-    """Which node may follow which, and which wait for several."""
+    """A graph's edges: successors of each node, and the joins."""
 
     def __init__(self, graph: Any) -> None:
         self.after: dict[str, set[str]] = defaultdict(set)
@@ -123,14 +123,15 @@ class Edges:
             self.joins[target].append(tuple(sources))
 
 
-class ObservatoryCallback(Tools, BaseCallbackHandler):
-    """For one graph, and any number of runs of it. `needs_approval`, `timeout`, `cost`: as in `langchain`."""
+class ObservatoryCallback(GatedTools, BaseCallbackHandler):
+    """Callback for one graph and any number of its runs. `needs_approval`, `timeout`, `cost`: see
+    `langchain`."""
 
-    raise_error = True  # `Cancelled` must end the run; what only observes is caught here
+    raise_error = True  # `Cancelled` must end the run; errors of observing hooks are caught here
 
     def __init__(
         self,
-        agent: Speaker,
+        agent: Sender,
         graph: Any = None,
         *,
         needs_approval: Sequence[str] = (),
@@ -144,10 +145,12 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
             self._edges[path.replace("|", "/")] = Edges(inner)
         self._levels: dict[UUID, dict[str, _Level]] = {}  # by the outermost run, then by namespace
         self._roots: dict[UUID, UUID] = {}
-        self._nodes: dict[str, _Node] = {}  # by namespace, which names the task too
+        self._nodes: dict[str, _Node] = {}  # by namespace, which includes the task
         self._running: dict[UUID, _Node] = {}
-        self._asked: dict[UUID, tuple[Course, int]] = {}
-        self._owed: OrderedDict[str, list[Prompt]] = OrderedDict()  # by namespace, for who runs there again
+        self._model_calls: dict[UUID, tuple[Course, int]] = {}
+        self._undelivered: OrderedDict[str, list[Prompt]] = (
+            OrderedDict()
+        )  # by namespace, for the next run there
 
     # Nodes.
 
@@ -162,30 +165,30 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **more: Any,
     ) -> None:
-        told = metadata or {}
+        context = metadata or {}
         with self._guard:
             root = self._roots[run_id] = self._roots.get(parent_run_id or run_id, run_id)
             if root == run_id:
-                course = self.courses.of(self.courses.enter(told.get("thread_id")))
+                course = self.courses.of(self.courses.enter(context.get("thread_id")))
                 self._levels[root] = {"": _Level(course, self._edges[""])}
-        name = told.get("langgraph_node")
+        name = context.get("langgraph_node")
         if name == more.get("name") and any(tag.startswith("graph:step:") for tag in tags or ()):
-            self._begin(root, run_id, str(name), told)
+            self._begin(root, run_id, str(name), context)
 
-    def _begin(self, root: UUID, run_id: UUID, name: str, told: dict[str, Any]) -> None:
-        place, step = str(told.get(NS, "")), int(told.get("langgraph_step", 0))
+    def _begin(self, root: UUID, run_id: UUID, name: str, context: dict[str, Any]) -> None:
+        namespace, step = str(context.get(NS, "")), int(context.get("langgraph_step", 0))
         with self._guard:
-            level = self._level(root, place.rpartition("|")[0])
+            level = self._level(root, namespace.rpartition("|")[0])
             line = level.course.line.at(*level.parents(name, step))
-            node = _Node(name, place, step, Course(self.courses.speaker, line, self.courses.terms))
-            self._nodes[place] = self._running[run_id] = node
-            node.owed = self._owed.pop(place, [])
+            node = _Node(name, namespace, step, Course(self.courses.sender, line, self.courses.terms))
+            self._nodes[namespace] = self._running[run_id] = node
+            node.pending_prompts = self._undelivered.pop(namespace, [])
         try:
             node.course.wait()
-        except Cancelled:  # whoever raises at the start of a run is not told of its end
+        except Cancelled:  # a callback that raises at the start of a run gets no end event
             self._roots.pop(run_id, None)
             self._running.pop(run_id, None)
-            self._nodes.pop(place, None)
+            self._nodes.pop(namespace, None)
             raise
         node.started_ns = time.perf_counter_ns()
 
@@ -206,38 +209,39 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
                 levels[""].close()
             if node is None:
                 return
-            place = node.place
-            self._nodes.pop(place, None)
-            if error is not None and (owed := [*node.owed, *node.given]):
-                self._owed[place] = owed  # interrupted, or retried: what it was told is told again
-                while len(self._owed) > MOST_SUSPENDED:
-                    self._owed.popitem(last=False)
+            namespace = node.namespace
+            self._nodes.pop(namespace, None)
+            prompts = [*node.pending_prompts, *node.delivered_prompts]
+            if error is not None and prompts:
+                self._undelivered[namespace] = prompts  # interrupted or retried: deliver them again
+                while len(self._undelivered) > MAX_SUSPENDED:
+                    self._undelivered.popitem(last=False)
             known = self._levels.get(root, {})
-            if (inner := known.pop(place, None)) is not None:
+            if (inner := known.pop(namespace, None)) is not None:
                 inner.close()
-            if (level := known.get(place.rpartition("|")[0])) is not None:
+            if (level := known.get(namespace.rpartition("|")[0])) is not None:
                 level.ended.append(node)
-        self._say(node, error, outputs)
+        self._record(node, error, outputs)
 
-    def _say(self, node: _Node, error: BaseException | None, outputs: Any) -> None:
-        spent = (time.perf_counter_ns() - node.started_ns) // 1_000_000
+    def _record(self, node: _Node, error: BaseException | None, outputs: Any) -> None:
+        elapsed_ms = (time.perf_counter_ns() - node.started_ns) // 1_000_000
         if error is None:
-            summary = wording.clip(_shown(outputs))
-            node.course.said(f"Ran {node.name}", tool_output_summary=summary, duration_ms=spent)
+            summary = wording.clip(_plain(outputs))
+            node.course.said(f"Ran {node.name}", tool_output_summary=summary, duration_ms=elapsed_ms)
         elif not isinstance(error, GraphBubbleUp | Cancelled):
             summary = wording.failure(error)
             intent = f"Failed in {node.name}"
-            node.course.said(intent, status="failure", tool_output_summary=summary, duration_ms=spent)
+            node.course.said(intent, status="failure", tool_output_summary=summary, duration_ms=elapsed_ms)
 
-    def _level(self, root: UUID, place: str) -> _Level:
-        """The graph that runs at a place; one inside a node goes on from what was done in that node."""
+    def _level(self, root: UUID, namespace: str) -> _Level:
+        """The graph running in a namespace; a nested graph continues from its node's steps."""
         levels = self._levels.setdefault(root, {})
-        if place not in levels:
-            outer = self._nodes.get(place)
+        if namespace not in levels:
+            outer = self._nodes.get(namespace)
             course = outer.course if outer is not None else self.courses.of(self.courses.enter())
-            path = "/".join(part.partition(":")[0] for part in place.split("|"))
-            levels[place] = _Level(course, self._edges.get(path) or Edges(None))
-        return levels[place]
+            path = "/".join(part.partition(":")[0] for part in namespace.split("|"))
+            levels[namespace] = _Level(course, self._edges.get(path) or Edges(None))
+        return levels[namespace]
 
     # Models in nodes.
 
@@ -247,7 +251,7 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
     ) -> None:
         node = self._nodes.get(str((metadata or {}).get(NS, "")))
         if node is not None:
-            self._asked[run_id] = node.course, time.perf_counter_ns()
+            self._model_calls[run_id] = node.course, time.perf_counter_ns()
 
     @observing()
     def on_llm_start(
@@ -257,36 +261,36 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
 
     @observing()
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **more: Any) -> None:
-        course, started_ns = self._asked.pop(run_id, (None, 0))
+        course, started_ns = self._model_calls.pop(run_id, (None, 0))
         if course is not None and response.generations and response.generations[0]:
             first = response.generations[0][0]
             message = getattr(first, "message", None)
             if message is None:  # a model of plain text
                 course.thought(Usage(), (), first.text, started_ns=started_ns)
             else:
-                say_answer(course, [message], started_ns)
+                record_answer(course, [message], started_ns)
 
     @observing()
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
-        course, started_ns = self._asked.pop(run_id, (None, 0))
+        course, started_ns = self._model_calls.pop(run_id, (None, 0))
         if course is not None:
             course.failed(error, started_ns)
 
     # In a node.
 
     def injected(self) -> list[HumanMessage]:
-        """What people have injected since this was last asked, as messages for the model. A node that is
-        interrupted, or fails and is tried again, is told the same again."""
-        return self._told(self._here().ready())
+        """Prompts injected since the last call, as messages for the model. A node that is interrupted, or
+        fails and is retried, receives them again."""
+        return self._deliver(self._here().ready())
 
     async def ainjected(self) -> list[HumanMessage]:
-        return self._told(await self._here().aready())
+        return self._deliver(await self._here().aready())
 
-    def _told(self, prompts: list[Prompt]) -> list[HumanMessage]:
+    def _deliver(self, prompts: list[Prompt]) -> list[HumanMessage]:
         node = self._node_here()
         if node is not None:
-            prompts, node.owed = [*node.owed, *prompts], []
-            node.given += prompts
+            prompts, node.pending_prompts = [*node.pending_prompts, *prompts], []
+            node.delivered_prompts += prompts
         return injected(prompts)
 
     def course_of(self, state: Any) -> Course:
@@ -299,18 +303,18 @@ class ObservatoryCallback(Tools, BaseCallbackHandler):
 
     def _node_here(self) -> _Node | None:
         try:
-            place = get_config().get("configurable", {}).get("checkpoint_ns", "")
+            namespace = get_config().get("configurable", {}).get("checkpoint_ns", "")
         except RuntimeError:  # outside of any graph
             return None
-        return self._nodes.get(str(place))
+        return self._nodes.get(str(namespace))
 
 
 def _tips(nodes: Iterable[_Node]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tip for node in nodes for tip in node.tips))
 
 
-def _shown(outputs: Any) -> Any:
-    """A node's update without the messages' inner lives."""
+def _plain(outputs: Any) -> Any:
+    """A node's update with messages reduced to their text."""
     if isinstance(outputs, dict) and "messages" in outputs:
         messages = outputs["messages"] if isinstance(outputs["messages"], list) else [outputs["messages"]]
         return outputs | {"messages": [str(getattr(one, "content", one)) for one in messages]}

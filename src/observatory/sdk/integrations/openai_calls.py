@@ -1,8 +1,8 @@
-"""Tool calls of the OpenAI Agents SDK: copies of its tools that ask first.
+"""Tool calls of the OpenAI Agents SDK: copies of its tools that ask for permission first.
 
-Law: a tool that may not run answers the model with the reason, and what runs is what was permitted. A
-function tool asks by its last guardrail, so that a person's time is no part of its time limit. A tool of a
-kind that cannot be told no (computer, patches) is left to the hook before it, which ends the run.
+Rule: a tool that may not run returns the reason to the model; what runs is what was permitted. A function
+tool asks in its last guardrail, so that waiting for a person does not count against its timeout. Tools that
+cannot be refused (computer, patches) are handled by the hook before them, which ends the run.
 """
 
 import copy
@@ -15,7 +15,7 @@ import msgspec
 
 from observatory.sdk.errors import Cancelled
 from observatory.sdk.integrations import wording
-from observatory.sdk.integrations.course import Call, Course
+from observatory.sdk.integrations.course import Course, GatedCall
 from observatory.sdk.integrations.framework import need
 from observatory.sdk.step import written_input
 
@@ -48,39 +48,39 @@ Json = dict[str, Any]
 
 
 class RunCancelled(Cancelled, AgentsException):
-    """`Cancelled`, as the SDK lets it through: what a tool raises else becomes a `UserError`."""
+    """`Cancelled` in a form the SDK passes on: other exceptions of a tool become a `UserError`."""
 
 
-class Run:
-    """One run in progress: its course, what was injected and where, and calls that were permitted."""
+class WatchedRun:
+    """One run in progress: its course, injected items with their positions, and permitted calls."""
 
-    def __init__(self, course: Course, is_kept_elsewhere: bool = False) -> None:
+    def __init__(self, course: Course, is_stored_remotely: bool = False) -> None:
         self.course = course
         self.injected: list[tuple[int, Json]] = []
-        self.is_kept_elsewhere = is_kept_elsewhere  # the provider keeps the conversation: told once is enough
-        self.permitted: dict[tuple[str, str, str], Call] = {}  # by tool, call and input
+        self.is_stored_remotely = is_stored_remotely  # the provider stores the conversation: inject once
+        self.permitted: dict[tuple[str, str, str], GatedCall] = {}  # by tool, call and input
         self.started_ns: int | None = None
-        self.model: str | None = None  # of the whole run, whatever its agents say
+        self.model: str | None = None  # of the whole run; overrides the agents' models
 
 
-current: ContextVar[Run | None] = ContextVar("observatory_openai_run", default=None)
+current: ContextVar[WatchedRun | None] = ContextVar("observatory_openai_run", default=None)
 
 
 def is_governed(tool: Tool) -> bool:
-    """Whether it asks by itself."""
+    """Whether the tool asks for permission itself."""
     is_shell = isinstance(tool, ShellTool) and tool.executor is not None
     return is_shell or isinstance(tool, FunctionTool | CustomTool)
 
 
 def inner_agent(tool: Tool) -> Any:
-    """The agent that runs when this tool is called, if one does and it has tools or agents of its own."""
+    """The agent that runs as this tool, if it has tools or agents of its own."""
     agent = getattr(tool, "_agent_instance", None)
     within = ("tools", "handoffs", "mcp_servers")
     return agent if any(getattr(agent, name, None) for name in within) else None
 
 
 def governed(tool: Tool) -> Tool:
-    """A copy that asks first; the tool itself when it cannot."""
+    """A copy that asks first; the tool itself if that is impossible."""
     match tool:
         case FunctionTool():
             return _function(tool)
@@ -100,9 +100,9 @@ def _shell(tool: ShellTool) -> ShellTool:
         async def do(args: Any) -> Any:
             given = args["commands"]
             commands = [given] if isinstance(given, str) else [str(one) for one in given]
-            told = dataclasses.replace(action, commands=commands)
+            edited = dataclasses.replace(action, commands=commands)
             return await _done(
-                inner(dataclasses.replace(request, data=dataclasses.replace(request.data, action=told)))
+                inner(dataclasses.replace(request, data=dataclasses.replace(request.data, action=edited)))
             )
 
         return await _governed(tool.name, {"commands": list(action.commands)}, do)
@@ -115,8 +115,8 @@ def _shell(tool: ShellTool) -> ShellTool:
 def _custom(tool: CustomTool) -> CustomTool:
     inner: Any = tool.on_invoke_tool
 
-    async def invoke(context: ToolContext[Any], told: str) -> Any:
-        return await _governed(tool.name, told, lambda args: _done(inner(context, written_input(args))))
+    async def invoke(context: ToolContext[Any], arguments: str) -> Any:
+        return await _governed(tool.name, arguments, lambda args: _done(inner(context, written_input(args))))
 
     twin = copy.copy(tool)
     twin.on_invoke_tool = invoke
@@ -125,7 +125,7 @@ def _custom(tool: CustomTool) -> CustomTool:
 
 async def _governed(name: str, args: Any, do: Callable[[Any], Any]) -> Any:
     run = current.get()
-    if run is None:  # run by somebody else's runner
+    if run is None:  # run by another runner
         return await do(args)
     return await run.course.agovern(name, args, do, lambda why: why)
 
@@ -143,22 +143,22 @@ def _function(tool: FunctionTool) -> FunctionTool:
             return ToolGuardrailFunctionOutput.allow()
         return ToolGuardrailFunctionOutput.reject_content(call.refusal)
 
-    async def invoke(context: ToolContext[Any], told: str) -> Any:
+    async def invoke(context: ToolContext[Any], arguments: str) -> Any:
         run = current.get()
         key = (
             name,
             context.tool_call_id,
-            told,
-        )  # a model may use one id twice: what was permitted is this call
+            arguments,
+        )  # a model may use one id twice: the arguments identify the permitted call
         call = run.permitted.pop(key, None) if run is not None else None
-        if run is not None and call is None:  # whoever called it did not ask the guardrails
-            call = await _begun(context, name, told)
+        if run is not None and call is None:  # called without its guardrails
+            call = await _begun(context, name, arguments)
             if call is not None and call.refusal is not None:
                 return call.refusal
             run.permitted.pop(key, None)
-        if run is None or call is None:  # run by somebody else's runner
-            return await inner(context, told)
-        return await _invoked(run, call, context, told, inner)
+        if run is None or call is None:  # run by another runner
+            return await inner(context, arguments)
+        return await _invoked(run, call, context, arguments, inner)
 
     twin = copy.copy(tool)
     twin.on_invoke_tool = invoke
@@ -167,23 +167,25 @@ def _function(tool: FunctionTool) -> FunctionTool:
     return twin
 
 
-async def _begun(context: ToolContext[Any], name: str, told: str) -> Call | None:
+async def _begun(context: ToolContext[Any], name: str, arguments: str) -> GatedCall | None:
     run = current.get()
     if run is None:
         return None
     try:
-        call = await run.course.abegin(name, _decoded(told))
+        call = await run.course.abegin(name, _decoded(arguments))
     except Cancelled as end:
         raise RunCancelled(end.session_id, end.reason, end.by) from end
     if call.refusal is None:
-        run.permitted[name, context.tool_call_id, told] = call
+        run.permitted[name, context.tool_call_id, arguments] = call
     return call
 
 
-async def _invoked(run: Run, call: Call, context: ToolContext[Any], told: str, inner: Any) -> Any:
+async def _invoked(
+    run: WatchedRun, call: GatedCall, context: ToolContext[Any], arguments: str, inner: Any
+) -> Any:
     course = run.course
-    given = written_input(call.args) or "" if call.edited else told
-    within = Run(Course(course.speaker, call.line, course.terms))  # of an agent that runs as a tool
+    given = written_input(call.args) or "" if call.edited else arguments
+    within = WatchedRun(Course(course.sender, call.line, course.terms))  # for an agent that runs as a tool
     within.model = run.model
     token = current.set(within)
     try:
@@ -201,13 +203,13 @@ async def _invoked(run: Run, call: Call, context: ToolContext[Any], told: str, i
 
 
 def _has_failed(result: Any) -> bool:
-    """The SDK tells the model of a failure in words: its own, unless the tool has others."""
-    words = default_tool_error_function(None, Exception(""))  # type: ignore[arg-type]
-    return isinstance(result, str) and result.startswith(words)
+    """The SDK reports a failure to the model as text: its default, unless the tool has its own."""
+    prefix = default_tool_error_function(None, Exception(""))  # type: ignore[arg-type]
+    return isinstance(result, str) and result.startswith(prefix)
 
 
 def _decoded(arguments: str) -> Any:
     try:
         return msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, TypeError):  # the model's own words: the tool will say what is wrong
+    except (msgspec.DecodeError, TypeError):  # not JSON: the tool will report what is wrong
         return wording.clip(arguments)

@@ -1,8 +1,8 @@
-"""What a framework says, as the protocol can carry it: bounded, without what no database takes.
+"""Converts framework values to protocol text: bounded length, without characters a database refuses.
 
-Law: what is said about a call never keeps the call from running, whatever is in it. A text too long keeps its
-beginning and says how much is missing; an input too long to show is named by its size and SHA-256, so what
-was approved can still be told from anything else.
+Rule: recording a call never prevents the call from running, whatever it contains. A text that is too long is
+cut and says how much is missing; an input that is too large is replaced by its size and SHA-256, so that what
+was approved can still be distinguished from anything else.
 """
 
 import hashlib
@@ -18,33 +18,33 @@ SUMMARY_CHARS = 2_000
 INTENT_CHARS = 500
 INPUT_BYTES = 256 << 10  # a message may have 1 MiB
 TOOL_CHARS = 256
-MORE_CHARS = 24  # room to say how much is missing
+MORE_CHARS = 24  # space for the note on how much is missing
 _POISON = re.compile(r"[\x00\ud800-\udfff]")
 _NO_SESSION = re.compile(r"[/\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _WHY = {
     "rejected": "a person rejected it",
-    "expired": "nobody approved it in time",
-    "no_verdict": "no approval could be had",
-    "not_admitted": "the gateway has shut this agent out",
+    "expired": "it was not approved in time",
+    "no_verdict": "no verdict was received",
+    "not_admitted": "the gateway refuses this agent's key",
     "policy_denied": "a rule forbids it",
-    "budget_exceeded": "the budget is spent",
+    "budget_exceeded": "the budget is exhausted",
 }
 
 
-def clip(value: Any, most: int = SUMMARY_CHARS) -> str:
-    """Anything as a text of at most `most` characters."""
+def clip(value: Any, limit: int = SUMMARY_CHARS) -> str:
+    """Anything as text of at most `limit` characters."""
     text = _POISON.sub("\ufffd", value if isinstance(value, str) else _written(value) or "")
-    if len(text) <= most:
+    if len(text) <= limit:
         return text
-    kept = most - MORE_CHARS
-    return f"{text[:kept]}… ({len(text) - kept:,} more)"
+    end = limit - MORE_CHARS
+    return f"{text[:end]}… ({len(text) - end:,} more)"
 
 
 def _written(value: Any) -> str | None:
-    """As `written_input`, also of what fails when it is asked for its words (a row without its database)."""
+    """Like `written_input`, also for objects whose conversion fails (a row without its database)."""
     try:
         return written_input(value)
-    except Exception:  # noqa: BLE001 (its own code: whatever that raises is not the caller's to bear)
+    except Exception:  # noqa: BLE001 (third-party code: its errors must not reach the caller)
         return _unwritable(value)
 
 
@@ -61,8 +61,8 @@ def failure(error: BaseException | str) -> str:
         return type(error).__name__
 
 
-def told_input(tool_input: Any) -> Any:
-    """A tool's input as it is sent; the same object when nothing had to be changed."""
+def bounded_input(tool_input: Any) -> Any:
+    """A tool's input as it is sent; the same object if nothing had to change."""
     text = _written(tool_input)
     if text is None:
         return None
@@ -76,7 +76,7 @@ def told_input(tool_input: Any) -> Any:
 
 
 def is_abridged(tool_input: Any) -> bool:
-    """Whether it is what `told_input` shows of one too large, and no input itself."""
+    """Whether it is the abridged form `bounded_input` sends for an input that is too large."""
     return isinstance(tool_input, dict) and {"too_large", "sha256", "begins"} <= tool_input.keys()
 
 
@@ -85,7 +85,7 @@ def tool_name(name: Any) -> str:
 
 
 def session_name(thread: Any) -> str:
-    """A framework's name of a conversation as a session's: itself where that can be, else one made of it."""
+    """The session id for a framework's conversation name: the name if valid, else a UUIDv5 of it."""
     text = str(thread)
     if text and len(text) <= 256 and not _NO_SESSION.search(text):
         return text
@@ -93,7 +93,7 @@ def session_name(thread: Any) -> str:
 
 
 def refusal(tool: str, approval: Approval) -> str:
-    """Why a tool was not run, as the model is told."""
+    """The message to the model when a tool was not run."""
     why = _WHY.get(approval.verdict, f"it was refused ({approval.verdict})")
     by = f" ({approval.by})" if approval.by else ""
     note = f": {approval.note}" if approval.note else ""
@@ -101,10 +101,10 @@ def refusal(tool: str, approval: Approval) -> str:
 
 
 def changed_tool(tool: str, approval: Approval) -> str:
-    """What the model is told when a person put another tool in the place of the one it asked for."""
+    """The message to the model when a person replaced the tool it asked for."""
     given = written_input(approval.tool_input) or "no input"
     note = f" ({approval.note})" if approval.note else ""
-    return f"{tool} was not run: a person asks for {approval.tool_call} with {given} instead{note}."
+    return f"{tool} was not run: a person requests {approval.tool_call} with {given} instead{note}."
 
 
 def changed_shape(tool: str) -> str:
@@ -112,12 +112,10 @@ def changed_shape(tool: str) -> str:
 
 
 def changed_abridged(tool: str) -> str:
-    return (
-        f"{tool} was not run: a person edited what was shown of its input, which was too large to show whole."
-    )
+    return f"{tool} was not run: a person edited the abridged form of an input too large to show in full."
 
 
 def tokens(*counts: Any) -> int | None:
-    """Their sum; None when none was told, so that what is not known is never zero."""
+    """Their sum; None when none is known, so that unknown is never zero."""
     known = [one for one in counts if isinstance(one, int) and not isinstance(one, bool) and one >= 0]
     return sum(known) if known else None

@@ -153,7 +153,7 @@ def test_a_gate_asked_while_the_gateway_backs_off_is_tried_at_once(tmp_path: Pat
     with controlling() as gateway:
         gateway.stop()
         slow = QUICK._replace(backoff_s=60, max_backoff_s=60)
-        agent = Agent("a", outbox=Outbox("a", gateway.door(tmp_path), slow))
+        agent = Agent("a", outbox=Outbox("a", gateway.credentials(tmp_path), slow))
         agent.step("spooled")
         assert agent.outbox.wait_for(lambda: agent.outbox.in_memory == 0, PATIENCE_S)
         gateway.start()

@@ -48,20 +48,20 @@ def test_a_message_an_agent_dies_over_is_not_acknowledged(gateway: ControlGatewa
     """S114."""
     first, second = gateway.deliver("message", {"n": 1}), gateway.deliver("message", {"n": 2})
     inbox = agent.incoming(PATIENCE_S)
-    assert next(inbox).told("n") == 1
+    assert next(inbox).body_value("n") == 1
     assert gateway.acked == []
-    assert next(inbox).told("n") == 2
+    assert next(inbox).body_value("n") == 2
     gateway.wait_acked(first)
     assert second not in gateway.acked
 
 
 def test_instructions_are_kept_told_and_acknowledged(gateway: ControlGateway, tmp_path: Path) -> None:
     """S116."""
-    told: list[str] = []
+    received: list[str] = []
     heard = threading.Event()
 
     def hear(text: str) -> None:
-        told.append(text)
+        received.append(text)
         heard.set()
         raise RuntimeError("the agent's own bug")
 
@@ -69,6 +69,6 @@ def test_instructions_are_kept_told_and_acknowledged(gateway: ControlGateway, tm
     assert agent.instructions is None
     agent.listen()
     gateway.wait_acked(gateway.deliver("instruction", {"agent_type": "a", "version": 2, "text": "Be kind"}))
-    assert heard.wait(PATIENCE_S) and told == ["Be kind"]
+    assert heard.wait(PATIENCE_S) and received == ["Be kind"]
     assert agent.instructions == "Be kind"
     agent.outbox.close()

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from observatory.sdk.approval import Approval
-from observatory.sdk.credentials import Door
+from observatory.sdk.credentials import GatewayCredentials
 from observatory.sdk.integrations import claude_code
 from observatory.sdk.integrations.claude_code import events, memory, settings, transcript
-from observatory.sdk.integrations.claude_code.hook import Hook, Options
-from observatory.sdk.integrations.claude_code.memory import Memory, Session, Thread, Tool
-from observatory.sdk.integrations.claude_code.wire import Away, Wire
+from observatory.sdk.integrations.claude_code.hook import Hook, HookOptions
+from observatory.sdk.integrations.claude_code.memory import HookSession, HookStateStore, OpenTool, Thread
+from observatory.sdk.integrations.claude_code.wire import Away, HookGateway
 from observatory.sdk.orders import Orders
 from observatory.sdk.received import Received
 from observatory.sdk.spool import Spool
@@ -70,8 +70,8 @@ def test_options_that_cannot_be_meant_so_are_refused_s889(words: list[str], why:
 
 
 def test_ours_go_in_once_beside_theirs_and_come_out_without_a_trace_s890() -> None:
-    once = settings.installed(THEIRS, COMMAND, Options(ask=("Write", "mcp__*"), agent="me & you"))
-    assert settings.installed(once, COMMAND, Options(ask=("Write", "mcp__*"), agent="me & you")) == once
+    once = settings.installed(THEIRS, COMMAND, HookOptions(ask=("Write", "mcp__*"), agent="me & you"))
+    assert settings.installed(once, COMMAND, HookOptions(ask=("Write", "mcp__*"), agent="me & you")) == once
     assert {*settings.ours(once)} == {*settings.EVENTS}
     assert once["hooks"]["PreToolUse"][0] == THEIRS["hooks"]["PreToolUse"][0]
     command = settings.ours(once)["PreToolUse"]
@@ -81,35 +81,35 @@ def test_ours_go_in_once_beside_theirs_and_come_out_without_a_trace_s890() -> No
         [ours] = [hook for group in groups for hook in group["hooks"] if hook["command"].startswith(COMMAND)]
         waits = 590 if event in settings.GATES else 5
         assert ours["timeout"] > waits, "it has answered before it would be killed"
-    changed = settings.installed(once, "observatory hook", Options())
+    changed = settings.installed(once, "observatory hook", HookOptions())
     assert settings.ours(changed)["PreToolUse"] == "observatory hook --wait=590 --box=5"
-    module = settings.installed({}, "python -P -m observatory.cli hook", Options())
+    module = settings.installed({}, "python -P -m observatory.cli hook", HookOptions())
     assert settings.removed(module) == {}
     gone = settings.removed(changed)
     assert gone == {"model": "opus", "hooks": {"PreToolUse": THEIRS["hooks"]["PreToolUse"]}}
     assert settings.removed(THEIRS) is THEIRS
-    assert settings.removed(settings.installed({}, COMMAND, Options())) == {}
+    assert settings.removed(settings.installed({}, COMMAND, HookOptions())) == {}
 
 
 @pytest.mark.parametrize(
     "hooks", [[], "x", {"Stop": {}}, {"Stop": ["x"]}, {"Stop": [{"hooks": "x"}]}, {"Stop": [{"hooks": [1]}]}]
 )
 def test_hooks_of_another_form_are_refused_s890(hooks: Any) -> None:
-    with pytest.raises(settings.NotOurForm):
-        settings.installed({"hooks": hooks}, COMMAND, Options())
-    with pytest.raises(settings.NotOurForm):
+    with pytest.raises(settings.UnknownSettingsForm):
+        settings.installed({"hooks": hooks}, COMMAND, HookOptions())
+    with pytest.raises(settings.UnknownSettingsForm):
         settings.ours({"hooks": hooks})
 
 
 def test_tools_that_run_at_once_have_the_same_parents_and_are_joined_s881() -> None:
     line = Thread(tips=["prompt"])
-    assert line.begin("a", Tool("a1", "Bash")) == line.begin("b", Tool("b1", "Bash")) == ["prompt"]
+    assert line.begin("a", OpenTool("a1", "Bash")) == line.begin("b", OpenTool("b1", "Bash")) == ["prompt"]
     line.end("a", "a2")
-    assert line.begin("c", Tool("c1", "Bash")) == ["prompt"], "b is still running"
+    assert line.begin("c", OpenTool("c1", "Bash")) == ["prompt"], "b is still running"
     line.end("c", None)  # never allowed
     line.end("b", "b2")
     assert line.move("next") == ["a2", "b2"]
-    line.begin("d", Tool("d1", "Bash"))
+    line.begin("d", OpenTool("d1", "Bash"))
     line.close()  # it never told its end
     assert line.move("prompt 2") == ["next"]
 
@@ -121,8 +121,8 @@ def test_what_was_approved_is_what_runs_or_nothing_is_s883() -> None:
     let_go = Approval(True, "approved", None, "usr_1", gated=False)
     assert events.granted(event, let_go) == {}, "the end of a pause is no word about this tool"
     edited = Approval(True, "edited", None, "usr_1", {"action": {}}, None, "Bash", {"command": "b"})
-    told = events.granted(event, edited)["hookSpecificOutput"]
-    assert (told["permissionDecision"], told["updatedInput"]) == ("allow", {"command": "b"})
+    received = events.granted(event, edited)["hookSpecificOutput"]
+    assert (received["permissionDecision"], received["updatedInput"]) == ("allow", {"command": "b"})
     for tool, given in (
         ("Write", {"command": "b"}),
         ("Bash", "b"),
@@ -133,7 +133,7 @@ def test_what_was_approved_is_what_runs_or_nothing_is_s883() -> None:
 
 
 def test_the_transcript_is_read_once_and_counts_each_answer_once_s880(tmp_path: Any) -> None:
-    path, session = tmp_path / "t.jsonl", Session()
+    path, session = tmp_path / "t.jsonl", HookSession()
     usage = {"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": None, "other": 9}
     answer = {"id": "m1", "model": "opus", "content": [{"type": "text", "text": "hm"}], "usage": usage}
     line = json.dumps({"type": "assistant", "message": answer})
@@ -153,7 +153,7 @@ def test_the_transcript_is_read_once_and_counts_each_answer_once_s880(tmp_path: 
 def test_what_hooks_keep_lies_in_one_folder_and_is_begun_anew_when_it_is_broken_s889(
     tmp_path: Path, session_id: str
 ) -> None:
-    memory = Memory(tmp_path, session_id)
+    memory = HookStateStore(tmp_path, session_id)
     with memory.session() as session:
         assert session.claim("a") and not session.claim("a")
     assert memory.folder.parent == tmp_path / "claude-code" and memory.folder.resolve() == memory.folder
@@ -235,7 +235,7 @@ def test_an_address_of_nats_is_told_and_its_password_is_not_s889(
     """S889: over NATS no hook speaks, and the key goes to nobody who is no gateway."""
     monkeypatch.setenv("OBSERVATORY_URL", "nats://me:secret@127.0.0.1:9")
     [answer] = run("SessionStart")[1]
-    assert "by http or https" in answer["systemMessage"] and "secret" not in answer["systemMessage"]
+    assert "with http or https" in answer["systemMessage"] and "secret" not in answer["systemMessage"]
     assert run("PreToolUse", "--ask=*")[1][0]["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 
@@ -246,7 +246,7 @@ def test_of_two_that_are_installed_the_one_that_asks_a_person_asks_s889(
     event = {"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Bash", "tool_use_id": "t"}
 
     def is_first(*ask: str) -> bool:
-        return Hook(event, Options(ask=ask), Door(URL, "obs_x", tmp_path)).is_first
+        return Hook(event, HookOptions(ask=ask), GatewayCredentials(URL, "obs_x", tmp_path)).is_first
 
     assert [is_first(), is_first(), is_first("Bash"), is_first("Bash"), is_first("Write")] == [
         True, False, True, False, False,
@@ -261,20 +261,22 @@ def test_a_tool_that_waits_is_asked_for_before_what_was_left_unsent_s888(
     """S888: a gate that spent its box on old telemetry would open unasked."""
     sent: list[bytes] = []
 
-    def ask(self: Wire, method: str, path: str, body: bytes = b"", kind: str = "") -> tuple[int, bytes]:
+    def ask(
+        self: HookGateway, method: str, path: str, body: bytes = b"", kind: str = ""
+    ) -> tuple[int, bytes]:
         sent.append(body.strip())
         if body == b"old\n":
             raise Away("it takes too long")
         return 200, b'{"code": 202, "status": "accepted"}\n'
 
-    monkeypatch.setattr(Wire, "_ask", ask)
+    monkeypatch.setattr(HookGateway, "_ask", ask)
     left = Spool.create(tmp_path / "spool", "me", URL, 1 << 20)
     left.append([b"old"])
     left.release()
-    wire = Wire(Door(URL, "obs_x", tmp_path), "me")
-    assert wire.say(b"asked", 5.0, is_asked=True).code == 202
+    wire = HookGateway(GatewayCredentials(URL, "obs_x", tmp_path), "me")
+    assert wire.send(b"asked", 5.0, is_asked=True).code == 202
     with pytest.raises(Away):
-        wire.say(b"told", 5.0)
+        wire.send(b"told", 5.0)
     assert sent == [b"asked", b"old", b"old"]
 
 
@@ -282,7 +284,7 @@ def test_where_nothing_can_be_kept_a_hook_goes_by_what_it_hears_s888(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "claude-code").write_text("no folder")
-    here, orders = Memory(tmp_path, "s"), Orders("me")
+    here, orders = HookStateStore(tmp_path, "s"), Orders("me")
     with here.session() as session:
         session.waiting.append("step")
     with here.session() as session:
@@ -292,7 +294,7 @@ def test_where_nothing_can_be_kept_a_hook_goes_by_what_it_hears_s888(
     with here.orders(orders), here.giving():
         assert orders.is_held("s"), "not forgotten with what could not be written"
     monkeypatch.setattr(memory, "LOCKED_S", 0.0)
-    there = Memory(tmp_path / "other", "s")
+    there = HookStateStore(tmp_path / "other", "s")
     with there.session():
         pass
     with (there.folder / "lock").open() as stopped:

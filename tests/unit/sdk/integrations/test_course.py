@@ -38,7 +38,7 @@ def test_a_thread_is_a_session_and_a_run_inside_another_goes_on_its_line_s901(ag
 def test_only_so_many_conversations_are_remembered_s901(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(courses, "MOST_COURSES", 2)
+    monkeypatch.setattr(courses, "MAX_COURSES", 2)
     known = Courses(agent)
     first, second = known.of("a"), known.of("b")
     assert known.of("a") is first
@@ -68,8 +68,8 @@ def test_a_price_is_asked_for_with_what_is_known_s900(agent: Agent) -> None:
 
 
 def message(step_id: str) -> Received:
-    told = {"meta": {"step_id": step_id}}
-    return Received(f"dlv_{step_id}", "message", session_id="s", message=told)
+    received = {"meta": {"step_id": step_id}}
+    return Received(f"dlv_{step_id}", "message", session_id="s", message=received)
 
 
 def test_a_message_dealt_with_in_this_process_counts_as_read_whenever_it_comes_s906() -> None:
@@ -104,8 +104,8 @@ HUGE = {"text": "x" * 300_000}
     ("args", "given", "runs"),
     [
         ({"day": {3}}, {"day": [3]}, {"day": {3}}),
-        (HUGE, wording.told_input(HUGE), HUGE),
-        (HUGE, {**wording.told_input(HUGE), "begins": "y"}, None),
+        (HUGE, wording.bounded_input(HUGE), HUGE),
+        (HUGE, {**wording.bounded_input(HUGE), "begins": "y"}, None),
         ({"n": 1}, {"n": 2}, {"n": 2}),
         ({"n": 1}, "2", None),
     ],

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from observatory.sdk.credentials import Door
+from observatory.sdk.credentials import GatewayCredentials
 from observatory.sdk.delivery import Delivery
 from observatory.sdk.integrations import crewai_runs
 from observatory.sdk.integrations.course import Terms
-from observatory.sdk.integrations.crewai_runs import Run, Runs, slug, total_of
+from observatory.sdk.integrations.crewai_runs import CrewRun, CrewRuns, slug, total_of
 from observatory.sdk.outbox import Outbox
 
 ROLES = {
@@ -42,8 +42,8 @@ class Model:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Any:
-    outbox = Outbox("crewai", Door("http://127.0.0.1:9", "obs_none", tmp_path), Delivery())
-    made = Runs(outbox, Terms(), "1.0.0", None)
+    outbox = Outbox("crewai", GatewayCredentials("http://127.0.0.1:9", "obs_none", tmp_path), Delivery())
+    made = CrewRuns(outbox, Terms(), "1.0.0", None)
     yield made
     made.close()
     outbox.close(0)
@@ -53,7 +53,7 @@ def runs(tmp_path: Path) -> Any:
 def test_a_role_is_a_name_and_of_two_alike_each_has_its_own_s926(role: str) -> None:
     assert slug(role) == ROLES[role]
     one, two = agent(role), agent(role)
-    run = Run(object(), [one, two])
+    run = CrewRun(object(), [one, two])
     assert [run.name_of(one), run.name_of(two), run.name_of(one)] == [
         slug(role),
         f"{slug(role)}-2",
@@ -61,7 +61,7 @@ def test_a_role_is_a_name_and_of_two_alike_each_has_its_own_s926(role: str) -> N
     ]
 
 
-def test_what_a_model_spent_is_told_once_whoever_shares_it_s926(runs: Runs) -> None:
+def test_what_a_model_spent_is_told_once_whoever_shares_it_s926(runs: CrewRuns) -> None:
     """S926: what it spent before it was met is nobody's; one that counts nothing tells nothing."""
     shared = Model(100)
     runs.meet(shared)
@@ -74,10 +74,10 @@ def test_what_a_model_spent_is_told_once_whoever_shares_it_s926(runs: Runs) -> N
 
 
 def test_agents_of_ended_kickoffs_are_let_go_beyond_a_number_s926(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
+    runs: CrewRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S926: each listens, so they are bounded; one that is at work is never let go."""
-    monkeypatch.setattr(crewai_runs, "MOST_AGENTS", 2)
+    monkeypatch.setattr(crewai_runs, "MAX_AGENTS", 2)
     crew = SimpleNamespace(agents=[agent("busy")], manager_agent=None)
     runs.begin(crew)
     _, busy = runs.work(crew, task("t"), crew.agents[0])
@@ -85,7 +85,7 @@ def test_agents_of_ended_kickoffs_are_let_go_beyond_a_number_s926(
     for number in range(4):
         other = SimpleNamespace(agents=[agent(f"idle {number}")], manager_agent=None)
         runs.begin(other)
-        ended.append(runs.work(other, task("t"), other.agents[0])[1].course.speaker)
+        ended.append(runs.work(other, task("t"), other.agents[0])[1].course.sender)
         runs.end(other)
-    assert not busy.course.speaker.orders.closed
+    assert not busy.course.sender.orders.closed
     assert [one.orders.closed for one in ended] == [True, True, True, False]

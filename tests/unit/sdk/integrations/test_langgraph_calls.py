@@ -39,7 +39,7 @@ def test_what_cannot_be_told_of_a_node_does_not_end_the_run_s909(
     with Agent("alone", url="http://127.0.0.1:9", key="k", data=tmp_path, control=False) as agent:
         watch = ObservatoryCallback(agent, graph)
         assert isinstance(graph.invoke({"row": 0}, {"callbacks": [watch]})["row"], Sealed)
-        monkeypatch.setattr(adapter, "_shown", lambda _: 1 / 0)
+        monkeypatch.setattr(adapter, "_plain", lambda _: 1 / 0)
         assert isinstance(graph.invoke({"row": 0}, {"callbacks": [watch]})["row"], Sealed)
         assert not watch._running and not watch._levels and not watch._nodes
         agent.close(0)
@@ -65,7 +65,7 @@ def test_a_node_that_runs_again_is_told_again_what_was_injected_s908(tmp_path: P
         config: Any = {"callbacks": watches, "configurable": {"thread_id": "t"}}
         graph.invoke({"row": 0}, config)
         assert graph.invoke(Command(resume="yes"), config) == {"row": "yes"}
-        assert heard == [["be brief"]] * 3 and not watches[0]._owed
+        assert heard == [["be brief"]] * 3 and not watches[0]._undelivered
         graph.invoke({"row": 0}, config)
         assert heard[3] == [], "one that ended has heard it"
         agent.close(0)

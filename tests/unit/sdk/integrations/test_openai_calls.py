@@ -15,7 +15,7 @@ from openai.types.responses import ResponseFunctionShellToolCall
 
 from observatory import Agent as Speaker
 from observatory.sdk import Approval, NotSupported, gate
-from observatory.sdk.gate import Said
+from observatory.sdk.gate import StepRequest
 from observatory.sdk.integrations.course import Usage as Used
 from observatory.sdk.integrations.openai_agents import ObservatoryRunner
 from observatory.sdk.waiting import Waits
@@ -32,16 +32,16 @@ def speaker(tmp_path: Path) -> Iterator[Speaker]:
 @pytest.fixture
 def edits(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What a person puts in the place of a tool's input; every other call is allowed as it is."""
-    told: dict[str, Any] = {}
+    received: dict[str, Any] = {}
 
-    def permit(said: Said, needs_approval: bool = False) -> Waits[Approval]:
+    def permit(said: StepRequest, needs_approval: bool = False) -> Waits[Approval]:
         tool = str(said.fields["tool_call"])
-        edited = {"content": {}, "tool_input": told[tool]} if tool in told else {}
+        edited = {"content": {}, "tool_input": received[tool]} if tool in received else {}
         return Approval(True, "edited" if edited else "approved", tool_call=tool, **edited)
         yield
 
     monkeypatch.setattr(gate, "permit", permit)
-    return told
+    return received
 
 
 def script(*turns: list[Any], usage: Usage | None = None) -> ScriptedModel:

@@ -11,7 +11,7 @@ from observatory.sdk.integrations.framework import need
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "received"),
     [
         ("short", "short"),
         ({"a": [1]}, '{"a":[1]}'),
@@ -20,22 +20,22 @@ from observatory.sdk.integrations.framework import need
         ("x" * 5000, "x" * 1976 + "… (3,024 more)"),
     ],
 )
-def test_a_summary_is_a_bounded_text_s900(value: Any, told: str) -> None:
-    assert wording.clip(value) == told
-    assert len(told) <= wording.SUMMARY_CHARS
+def test_a_summary_is_a_bounded_text_s900(value: Any, received: str) -> None:
+    assert wording.clip(value) == received
+    assert len(received) <= wording.SUMMARY_CHARS
 
 
 def test_an_input_is_sent_whole_or_named_by_its_hash_s900() -> None:
     given = {"path": "a"}
-    assert wording.told_input(given) is given
-    assert wording.told_input(None) is None
-    assert wording.told_input({"text": "a\x00b"}) == '{"text":"a\ufffdb"}'
-    huge = wording.told_input({"text": "x" * 300_000})
+    assert wording.bounded_input(given) is given
+    assert wording.bounded_input(None) is None
+    assert wording.bounded_input({"text": "a\x00b"}) == '{"text":"a\ufffdb"}'
+    huge = wording.bounded_input({"text": "x" * 300_000})
     assert huge["too_large"] == 300_011 and len(huge["sha256"]) == 64 and len(huge["begins"]) <= 2000
-    assert wording.told_input({"text": "y" * 300_000})["sha256"] != huge["sha256"]
+    assert wording.bounded_input({"text": "y" * 300_000})["sha256"] != huge["sha256"]
     hostile: list[Any] = []
     hostile.append(hostile)
-    assert isinstance(wording.told_input(hostile), (str, list))
+    assert isinstance(wording.bounded_input(hostile), (str, list))
 
 
 @pytest.mark.parametrize("thread", ["a/b", "", "x" * 300, "tab\t", "\ud800"])
@@ -53,8 +53,8 @@ def test_tokens_that_were_not_told_are_not_zero_s900() -> None:
 
 
 def test_a_refusal_says_who_and_why_s900() -> None:
-    told = wording.refusal("pay", Approval(False, "rejected", "too much", "usr_1"))
-    assert told.startswith("pay was not run: a person rejected it (usr_1): too much.")
+    received = wording.refusal("pay", Approval(False, "rejected", "too much", "usr_1"))
+    assert received.startswith("pay was not run: a person rejected it (usr_1): too much.")
     assert "it was refused (ancestor_rejected)" in wording.refusal(
         "pay", Approval(False, "ancestor_rejected")
     )
@@ -66,7 +66,7 @@ def test_a_framework_that_is_missing_or_has_changed_is_refused_in_words_s900(
     need("msgspec", "msgspec>=0.19", "msgspec:Struct", "msgspec.json:Encoder.encode")
     with pytest.raises(NotSupported, match=r"not_there is not installed.*pip install 'not_there>=1'"):
         need("not_there", "not_there>=1", "not_there.hooks:Hook")
-    with pytest.raises(NotSupported, match=r"msgspec [\d.]+ has no msgspec.json.Encoder.gone.*nothing was"):
+    with pytest.raises(NotSupported, match=r"msgspec [\d.]+ has no msgspec.json.Encoder.gone.*no hook was"):
         need("msgspec", "msgspec>=0.19", "msgspec.json:Encoder.gone")
     with pytest.raises(NotSupported, match=r"has no msgspec.moved.Hook"):
         need("msgspec", "msgspec>=0.19", "msgspec.moved:Hook")
@@ -89,5 +89,5 @@ class SealedError(Exception):
 
 def test_what_cannot_be_written_is_told_by_its_kind_and_nothing_raises_s900() -> None:
     assert wording.clip({"row": Sealed()}) == "(dict, which cannot be written)"
-    assert wording.told_input({"row": Sealed()}) == "(dict, which cannot be written)"
+    assert wording.bounded_input({"row": Sealed()}) == "(dict, which cannot be written)"
     assert wording.failure(SealedError()) == "SealedError"

@@ -1,5 +1,5 @@
-// A block of text: lines of coloured pieces about a middle, which takes its room whole or is not written. Blocks
-// on a plate may lie over discs, plain ones may not; no text ever lies over another.
+// A text block: lines of coloured pieces about a centre. It is drawn whole or not at all. Blocks on a plate
+// may lie over discs, plain ones may not; no text ever overlaps another.
 import { inert } from "~/widgets/inert";
 import { type Measure, Room } from "../labels";
 import type { Theme } from "../palette";
@@ -16,7 +16,7 @@ export interface Line {
 }
 
 export interface Block {
-  /** CSS pixels: middle and upper edge. */
+  /** CSS pixels: centre and upper edge. */
   x: number;
   y: number;
   width: number;
@@ -25,7 +25,7 @@ export interface Block {
   plate: boolean;
   /** May lie over discs without a plate. */
   over: boolean;
-  /** Where its upper edge may be instead, if there is no room. */
+  /** An alternative upper edge if there is no space. */
   else: number | null;
   lines: Line[];
   alpha: number;
@@ -62,7 +62,7 @@ export function block(
 
 const texts = new Room();
 
-/** Writes those that find room, the most important first. `discs`: what plain blocks must keep clear of. */
+/** Draws the blocks that fit, the most important first. `discs`: what plain blocks must keep clear of. */
 export function write(
   ctx: CanvasRenderingContext2D,
   blocks: Block[],

@@ -1,5 +1,5 @@
-// The lowest layer: the land and the dock of the geographic map, and the soft hulls.
-import type { Bunch } from "../bodies";
+// The lowest layer: land and dock of the geographic map, and the soft hulls.
+import type { AgentGroup } from "../bodies";
 import { faded, NEEDS_A_LOOK } from "../palette";
 import type { Scene } from "../scene";
 import { font, ink, inWorld, type Stage } from "./stage";
@@ -16,7 +16,7 @@ export function drawGround(stage: Stage, scene: Scene, shown: number): void {
   if (scene.ground) drawMap(stage, scene, shown);
   ctx.globalAlpha = shown;
   for (const hull of scene.hulls.values()) {
-    // From far hulls are discs of the upper picture.
+    // When zoomed out, hulls are discs of the upper picture.
     if (!hull.hidden && scene.level !== "cluster") drawHull(stage, hull);
   }
   if (scene.level === "agent") drawGroups(stage, scene);
@@ -46,7 +46,7 @@ function drawMap(stage: Stage, scene: Scene, shown: number): void {
     ctx.font = font(theme, 12 / view.k);
     ctx.fillText("not on the map: no region is known", x0 + 10 / view.k, y1 - 6 / view.k);
   }
-  // A hull pushed aside is tied to where it belongs.
+  // A hull pushed aside has a line to its true position.
   ctx.strokeStyle = ink(theme, 0.35);
   ctx.fillStyle = ink(theme, 0.6);
   for (const [key, home] of ground.anchors) {
@@ -62,7 +62,7 @@ function drawMap(stage: Stage, scene: Scene, shown: number): void {
   }
 }
 
-function hullPath(ctx: CanvasRenderingContext2D, hull: Bunch): void {
+function hullPath(ctx: CanvasRenderingContext2D, hull: AgentGroup): void {
   const { outline } = hull;
   ctx.beginPath();
   if (outline.length < 6) {
@@ -76,7 +76,7 @@ function hullPath(ctx: CanvasRenderingContext2D, hull: Bunch): void {
   ctx.closePath();
 }
 
-function drawHull(stage: Stage, hull: Bunch): void {
+function drawHull(stage: Stage, hull: AgentGroup): void {
   const { ctx, theme, view, signs } = stage;
   const { worst } = hull.totals;
   const wrong = NEEDS_A_LOOK.has(worst) && !hull.dim;
@@ -91,7 +91,7 @@ function drawHull(stage: Stage, hull: Bunch): void {
   ctx.globalAlpha = alpha;
 }
 
-/** Who is of one type in one cluster, within a hull that holds several. */
+/** The agents of one type in one cluster, within a hull that holds several. */
 function drawGroups(stage: Stage, scene: Scene): void {
   const { ctx, theme, view } = stage;
   if (view.k < 0.3) return;

@@ -1,5 +1,6 @@
-// All edges of the level, batched by how they look: one path for each status, width and dimness, so that
-// thousands of edges are some twenty strokes. Blocked is dashed, so that status is not told by colour alone.
+// All edges of the level, batched by appearance: one path for each status, width and dimness, so that
+// thousands of edges take some twenty strokes. Blocked is dashed, so that status is not shown by colour
+// alone.
 import { type Link, WIDTHS } from "../edges";
 import { EDGE_RANK, faded } from "../palette";
 import type { Scene } from "../scene";
@@ -12,9 +13,9 @@ const heads: Link[] = [];
 
 const HEALTHY_DARK = [0.06, 0.11, 0.16, 0.23, 0.31];
 const HEALTHY_LIGHT = [0.07, 0.13, 0.19, 0.26, 0.34];
-const MOST_HEADS = 700;
+const MAX_HEADS = 700;
 
-/** `thin`: while things move, only what matters most is drawn. */
+/** `thin`: during movement, only the most important edges are drawn. */
 export function drawLinks(stage: Stage, scene: Scene, shown: number, thin: boolean): void {
   const { ctx, theme, view, signs } = stage;
   sort(stage, scene.links, thin);
@@ -23,7 +24,7 @@ export function drawLinks(stage: Stage, scene: Scene, shown: number, thin: boole
   const boost = crowd(scene.links.length);
   const amber = signs.blocked.colour;
   const px = 1 / view.k;
-  // Many wide lines become a blot.
+  // Many wide lines blur into a blot.
   const slim = scene.level !== "agent" && scene.links.length > 300 ? 0.45 : 1;
   for (let at = 0; at < buckets.length; at++) {
     const links = buckets[at] as Link[];
@@ -76,11 +77,11 @@ function sort(stage: Stage, links: readonly Link[], thin: boolean): void {
     if (thin && status === 0 && link.step < 2) continue;
     const { dim } = link;
     (buckets[(status * STEPS + link.step) * 2 + (dim ? 1 : 0)] as Link[]).push(link);
-    if (near && !dim && link.step > 0 && heads.length < MOST_HEADS) heads.push(link);
+    if (near && !dim && link.step > 0 && heads.length < MAX_HEADS) heads.push(link);
   }
 }
 
-/** Small heads before the receiver's rim: near enough to see, direction is worth it. */
+/** Small arrowheads at the receiver's rim, when zoomed in far enough. */
 function drawHeads(stage: Stage, shown: number): void {
   const { ctx, theme, view } = stage;
   if (heads.length === 0) return;

@@ -1,6 +1,6 @@
 // The bodies of the level: agents as sprites with a ring for load; groups and hulls as discs with a ring that
-// shows how many of them are in which state.
-import type { Agent, Bunch } from "../bodies";
+// shows how many of their agents are in which state.
+import type { Agent, AgentGroup } from "../bodies";
 import { faded, WORST } from "../palette";
 import type { Scene } from "../scene";
 import type { NodeState } from "../types";
@@ -10,7 +10,7 @@ import { font, ink, inPixels, type Stage, screenX, screenY, seen } from "./stage
 const DIM = 0.16;
 const seenAgents: Agent[] = [];
 
-/** The agents on the surface; the array is used again by the next frame. */
+/** The agents on the surface; the next frame reuses the array. */
 export function agentsSeen(stage: Stage, scene: Scene): readonly Agent[] {
   const box = seen(stage);
   seenAgents.length = 0;
@@ -28,7 +28,7 @@ export function drawAgents(stage: Stage, agents: readonly Agent[], sprites: Spri
   inPixels(stage);
   ctx.globalAlpha = DIM;
   let dimming = true;
-  // Dimmed ones first: alpha changes once, and what matters lies above.
+  // Dimmed ones first: alpha changes once, and important ones lie above.
   for (const pass of [true, false]) {
     if (!pass && dimming) {
       ctx.globalAlpha = 1;
@@ -69,7 +69,7 @@ function drawLoads(stage: Stage, agents: readonly Agent[]): void {
 }
 
 /** Discs of groups; hulls are drawn on the ground and carry only their ring. */
-export function drawBunches(stage: Stage, bunches: Iterable<Bunch>): void {
+export function drawBunches(stage: Stage, bunches: Iterable<AgentGroup>): void {
   const { ctx, view, theme, signs } = stage;
   inPixels(stage);
   for (const bunch of bunches) {
@@ -101,9 +101,9 @@ export function drawBunches(stage: Stage, bunches: Iterable<Bunch>): void {
 export const NAMED_FROM = 22;
 
 /** By its area, as the eye compares discs. */
-export const discRadius = (bunch: Bunch): number => bunch.r * 0.72;
+export const discRadius = (bunch: AgentGroup): number => bunch.r * 0.72;
 
-export function drawRing(stage: Stage, bunch: Bunch, x: number, y: number, r: number): void {
+export function drawRing(stage: Stage, bunch: AgentGroup, x: number, y: number, r: number): void {
   const { ctx, theme, signs } = stage;
   const { states, agents } = bunch.totals;
   const wide = Math.max(1.5, Math.min(5, r * 0.14));

@@ -1,7 +1,7 @@
-// What moves by itself or follows the hand, drawn over the cached picture each frame: dots of traffic, pulses of
-// loops, forks, hover and selection. Without motion: no dots, and rings that stand still.
+// Everything animated or interactive, drawn over the cached picture each frame: traffic dots, loop pulses,
+// forks, hover and selection. With reduced motion: no dots, and static rings.
 import { inert } from "~/widgets/inert";
-import type { Agent, Bunch } from "../bodies";
+import type { Agent, AgentGroup } from "../bodies";
 import { alongX, alongY, type Body, type Link, openFrom, openTo, trace } from "../edges";
 import { BURST_MS, FADES_MS, type Forks, STAYS_MS } from "../forks";
 import { faded } from "../palette";
@@ -60,14 +60,14 @@ function drawDots(stage: Stage, scene: Scene, { traffic, nowMs }: Moving): void 
   ctx.fill();
 }
 
-/** Seen from far, hulls lie over the lines, and so over what runs on them. */
+/** When zoomed out, hulls lie over the lines, and so over the dots on them. */
 function isUnder(scene: Scene, x: number, y: number): boolean {
   for (const hull of scene.hulls.values())
     if (Math.hypot(hull.x - x, hull.y - y) < hull.r * 0.94) return true;
   return false;
 }
 
-/** A loop cannot be overlooked: its ring goes out and fades, or stands still where motion is not wanted. */
+/** A loop must be noticed: its ring grows and fades, or is static with reduced motion. */
 function drawPulses(stage: Stage, scene: Scene, { nowMs, calm }: Moving): void {
   const { ctx, signs, view } = stage;
   const sign = signs.alert_entropy;
@@ -87,11 +87,15 @@ function drawPulses(stage: Stage, scene: Scene, { nowMs, calm }: Moving): void {
   ctx.stroke();
 }
 
-export const flashes = (body: Agent | Bunch): boolean =>
+export const flashes = (body: Agent | AgentGroup): boolean =>
   "totals" in body ? body.totals.states.alert_entropy > 0 : body.state === "alert_entropy";
 
 export const radiusOf = (body: Body): number =>
-  "totals" in body ? ((body as Bunch).level === "group" ? discRadius(body as Bunch) : body.r) : body.r;
+  "totals" in body
+    ? (body as AgentGroup).level === "group"
+      ? discRadius(body as AgentGroup)
+      : body.r
+    : body.r;
 
 function drawHeld(stage: Stage, scene: Scene, held: Held, strength: number): void {
   const { ctx, theme, view } = stage;

@@ -1,5 +1,6 @@
-// Pictures of nodes, drawn once and copied: a thousand copies are far cheaper than a thousand paths and texts.
-// A sprite shows state by colour, by shape and, large enough, by its mark in a badge; the type by two letters.
+// Node pictures, drawn once and copied: a thousand copies are far cheaper than a thousand paths and texts. A
+// sprite shows state by colour, by shape and, if large enough, by its mark in a badge; the type by two
+// letters.
 import { faded, type Shape, type Sign, type Theme } from "../palette";
 import { font, type MakeSurface } from "./stage";
 
@@ -9,7 +10,7 @@ export interface Sprite {
   half: number;
 }
 
-const MOST = 600;
+const MAX_SPRITES = 600;
 export const GLYPH_FROM = 7;
 export const BADGE_FROM = 8.5;
 
@@ -28,7 +29,7 @@ export class Sprites {
     const key = `${sign.shape} ${sign.colour} ${letters} ${r} ${ghost ? 1 : 0}`;
     let sprite = this.made.get(key);
     if (!sprite) {
-      if (this.made.size >= MOST) this.made.clear();
+      if (this.made.size >= MAX_SPRITES) this.made.clear();
       sprite = this.draw(sign, letters, r, ghost, theme, dpr);
       this.made.set(key, sprite);
     }
@@ -63,7 +64,7 @@ export class Sprites {
       ctx.textBaseline = "middle";
       ctx.fillText(letters, 0, sign.shape === "triangle" ? r * 0.18 : 0.5);
     }
-    // What is well says so quietly.
+    // Healthy agents are drawn faintly.
     const large = sign.shape === "disc" ? 0.34 : 0.5;
     const least = sign.shape === "disc" ? 3.6 : 5.5;
     if (r >= BADGE_FROM)

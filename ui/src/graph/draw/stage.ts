@@ -1,5 +1,5 @@
-// What every drawing function is handed: a context, where it looks, and how things look. A surface may be larger
-// than the canvas (a margin for panning), so sizes are the surface's own.
+// The arguments of every drawing function: a context, the view, and the theme. A surface may be larger than
+// the canvas (a margin for panning), so sizes are the surface's own.
 import type { Measure } from "../labels";
 import type { Sign, Theme } from "../palette";
 import type { NodeState } from "../types";
@@ -20,7 +20,7 @@ export interface Surface {
   ctx: CanvasRenderingContext2D;
 }
 
-/** How a canvas is made: the tests hand in their own. */
+/** How a canvas is created: tests pass their own. */
 export type MakeSurface = (width: number, height: number, opaque: boolean) => Surface;
 
 export const makeSurface: MakeSurface = (width, height, opaque) => {

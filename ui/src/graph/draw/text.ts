@@ -1,15 +1,17 @@
-// What is written on the map: names and figures of hulls and groups, names of agents, what is the matter with
-// them, and what they are at when one looks closely. Alarms stand at their icon (R165); who finds no room waits
-// for a closer look, the worst never.
-import { type Agent, type Bunch, gravity } from "../bodies";
-import { said } from "../callouts";
+// Text on the map: names and figures of hulls and groups, agent names, alerts and, when zoomed in, tasks.
+// Alerts stand at their icon (R165); a label without space is left out until a closer zoom, the worst alerts
+// never.
+
+import { plural } from "~/plural";
+import { type Agent, type AgentGroup, gravity } from "../bodies";
+import { alarmText } from "../callouts";
 import { alongX, alongY, type Link } from "../edges";
 import { bottom, top } from "../hulls";
 import { cut, type Measure, Room } from "../labels";
 import { CELL_X } from "../layout";
 import { NEEDS_A_LOOK, perMinute, short, WORST } from "../palette";
 import type { Scene } from "../scene";
-import type { Thing } from "../types";
+import type { MapObject } from "../types";
 import { type Block, block, type Line, type Piece, write } from "./blocks";
 import { discRadius, NAMED_FROM } from "./nodes";
 import { drawMark } from "./sprites";
@@ -18,9 +20,9 @@ import { font, inPixels, type Stage, screenX, screenY } from "./stage";
 const NAMES_FROM = 8.5;
 const ALARMS_FROM = 9;
 const INTENTS_FROM = 21;
-/** Kinds whose sentence is worth its room before one is close; the others' marks say enough. */
+/** Alert kinds whose text is drawn even when zoomed out; for the others the mark is enough. */
 const URGENT = new Set(["loop", "schema_violation", "held"]);
-const MOST_EDGE_MARKS = 60;
+const MAX_EDGE_MARKS = 60;
 const discs = new Room();
 const blocks: Block[] = [];
 
@@ -28,7 +30,7 @@ export function drawTexts(
   stage: Stage,
   scene: Scene,
   agents: readonly Agent[],
-  selected: Thing | null,
+  selected: MapObject | null,
 ): void {
   inPixels(stage);
   discs.clear();
@@ -47,10 +49,10 @@ export function drawTexts(
   write(stage.ctx, blocks, discs, stage.theme, stage.measure);
 }
 
-const isSelected = (selected: Thing | null, id: string): boolean => selected?.id === id;
+const isSelected = (selected: MapObject | null, id: string): boolean => selected?.id === id;
 
-/** Above a hull: its name, and what its agents do. */
-function header(stage: Stage, hull: Bunch, selected: Thing | null): void {
+/** Above a hull: its name and a summary of its agents. */
+function header(stage: Stage, hull: AgentGroup, selected: MapObject | null): void {
   if (hull.hidden || hull.dim) return;
   const { theme, view, measure } = stage;
   const x = screenX(stage, hull.x);
@@ -69,12 +71,12 @@ function header(stage: Stage, hull: Bunch, selected: Thing | null): void {
   blocks.push(block(x, y - 3, priority, lines, measure, { plate: true, above: true, below }));
 }
 
-function figuresOf(stage: Stage, bunch: Bunch, all: boolean): Line[] {
+function figuresOf(stage: Stage, bunch: AgentGroup, all: boolean): Line[] {
   const { theme } = stage;
   const { totals } = bunch;
   const small = font(theme, 11);
   const words = [
-    `${totals.agents} ${totals.agents === 1 ? "agent" : "agents"}`,
+    plural(totals.agents, "agent"),
     ...(totals.rate > 0 ? [`${short(totals.rate)} msg/s`] : []),
     ...(all && totals.cost > 0 ? [perMinute(totals.cost)] : []),
   ];
@@ -85,7 +87,7 @@ function figuresOf(stage: Stage, bunch: Bunch, all: boolean): Line[] {
 }
 
 /** "1 loop · 2 blocked", each in its colour and by its word. */
-function wrongOf({ theme, signs }: Stage, bunch: Bunch): Piece[] {
+function wrongOf({ theme, signs }: Stage, bunch: AgentGroup): Piece[] {
   const pieces: Piece[] = [];
   for (const state of WORST) {
     const count = bunch.totals.states[state];
@@ -96,8 +98,8 @@ function wrongOf({ theme, signs }: Stage, bunch: Bunch): Piece[] {
   return pieces;
 }
 
-/** A group's disc: which one it is and how many; below it what is wrong. */
-function caption(stage: Stage, group: Bunch, selected: Thing | null): void {
+/** A group's disc: its name and size; below it, its alerts. */
+function caption(stage: Stage, group: AgentGroup, selected: MapObject | null): void {
   if (group.hidden || group.dim) return;
   const { theme, view, measure } = stage;
   const r = discRadius(group) * view.k;
@@ -123,8 +125,8 @@ function caption(stage: Stage, group: Bunch, selected: Thing | null): void {
   }
 }
 
-/** In the middle of a hull seen from far. */
-function inside(stage: Stage, hull: Bunch): void {
+/** In the centre of a hull when zoomed out. */
+function inside(stage: Stage, hull: AgentGroup): void {
   if (hull.hidden || hull.dim) return;
   const { theme, view, measure } = stage;
   const x = screenX(stage, hull.x);
@@ -144,8 +146,8 @@ function inside(stage: Stage, hull: Bunch): void {
   blocks.push(made);
 }
 
-/** Which group of a hull it is, when one is near enough. */
-function subtitle(stage: Stage, group: Bunch): void {
+/** The group's name within a hull, when zoomed in far enough. */
+function subtitle(stage: Stage, group: AgentGroup): void {
   const { theme, view, measure } = stage;
   if (group.hidden || group.dim || group.r * view.k < 44) return;
   const small = font(theme, 10.5);
@@ -155,7 +157,7 @@ function subtitle(stage: Stage, group: Bunch): void {
   blocks.push(block(screenX(stage, group.x), y + 4, 90, [line], measure));
 }
 
-function named(stage: Stage, agents: readonly Agent[], selected: Thing | null): void {
+function named(stage: Stage, agents: readonly Agent[], selected: MapObject | null): void {
   const { view } = stage;
   const near = agents.length === 0 ? false : (agents[0] as Agent).r * view.k >= NAMES_FROM;
   for (const agent of agents) {
@@ -192,7 +194,7 @@ function linesOf(stage: Stage, agent: Agent, r: number, chosen: boolean, alarmed
     agent.alarm &&
     (chosen || r >= (URGENT.has(agent.alarm.kind) ? ALARMS_FROM : INTENTS_FROM * 0.75))
   ) {
-    const text = cut(said(agent.alarm, agent.record.reason), small, Math.max(210, room * 1.8), measure);
+    const text = cut(alarmText(agent.alarm, agent.record.reason), small, Math.max(210, room * 1.8), measure);
     lines.push({ font: small, px: 11, pieces: [{ text, colour: theme.text[agent.state] }] });
   }
   if (r >= INTENTS_FROM) {
@@ -207,7 +209,7 @@ function linesOf(stage: Stage, agent: Agent, r: number, chosen: boolean, alarmed
   return lines;
 }
 
-/** The end of a name tells agents apart, its beginning says what the hull already says. */
+/** The end of a name distinguishes agents; its beginning repeats the hull's name. */
 export function tail(text: string, face: string, most: number, measure: Measure): string {
   if (measure(face, text) <= most) return text;
   for (let from = 1; from < text.length - 1; from++) {
@@ -218,11 +220,11 @@ export function tail(text: string, face: string, most: number, measure: Measure)
   return cut(text, face, most, measure);
 }
 
-/** ! where it is late or fails, ‖ where nothing goes on; the reason beside it when one is near. */
+/** ! for slow or failing edges, ‖ for blocked ones; the reason next to it when zoomed in. */
 function drawEdgeMarks(stage: Stage, scene: Scene): void {
   const { ctx, theme, view, signs, measure } = stage;
   if (scene.level === "agent" && view.k < 0.5) return;
-  let left = scene.level === "agent" ? MOST_EDGE_MARKS : 24;
+  let left = scene.level === "agent" ? MAX_EDGE_MARKS : 24;
   for (const link of scene.links) {
     if (link.status === "Healthy" || link.dim || left === 0) continue;
     const t = PLACES.find((one) => isFree(stage, link, one));

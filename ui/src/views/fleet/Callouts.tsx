@@ -1,23 +1,23 @@
-// Incidents written beside the worst few agents, with a real button. React makes them when the incidents
-// change; where they stand is set on the elements themselves with every move of the map.
+// Incident cards next to the worst few agents, with a button. React creates them when the incidents change;
+// their position is set on the elements themselves with every move of the map.
 import { Button } from "@mantine/core";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { memo, useEffect, useLayoutEffect, useRef, useState } from "react";
-import { pauseAndInspect } from "~/acts/agents";
-import { say } from "~/acts/toasts";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { pauseAndInspect } from "~/commands/agents";
+import { showToast } from "~/commands/toasts";
 import type { Callout, Topology } from "~/graph";
 import { useUrl } from "~/useUrl";
-import { useWhyNot } from "~/widgets/people";
-import { spots } from "./beside";
+import { useWhyNot } from "~/widgets/users";
+import { pausable, sentence } from "./alertText";
 import classes from "./Callouts.module.css";
-import { pausable, sentence } from "./sentence";
+import { placeCallouts } from "./calloutPlacement";
 
 /** A narrow map holds fewer of them. */
 const mostIn = (width: number) => (width < 640 ? 1 : width < 1100 ? 2 : 3);
 /**
- * Of so many incidents on screen those are shown that are more than a state (the mark of a held agent says it);
- * of several that say the same, as after a bad deploy, one.
+ * Only incidents that are more than a state are shown (the mark of a held agent is enough); of several equal
+ * ones, as after a bad deploy, one.
  */
 const LOOKED_AT = 12;
 
@@ -54,14 +54,14 @@ export const Callouts = memo(function Callouts({ map, quiet }: { map: Topology; 
       for (const off of offs) off();
     };
   }, [map]);
-  // What was just made or got a longer sentence is placed before it is seen.
+  // A new card, or one with a longer text, is placed before it is shown.
   useLayoutEffect(() => stand(layer.current, incidents(map, layer.current)));
-  const alerts = useAnswer(
+  const alerts = useApi(
     "/v1/entropy/alerts",
     { limit: 100 },
     { every: 4_000, keep: true, enabled: shown.length > 0 && !quiet },
   );
-  const notices = useAnswer(
+  const notices = useApi(
     "/v1/alerts",
     { kind: "violation", limit: 50 },
     { every: 8_000, keep: true, enabled: !quiet && shown.some((one) => one.kind === "schema_violation") },
@@ -91,7 +91,7 @@ function stand(layer: HTMLElement | null, found: readonly Callout[]): void {
     width: card.offsetWidth,
     height: card.offsetHeight,
   }));
-  const places = spots(sizes, layer.clientWidth, layer.clientHeight);
+  const places = placeCallouts(sizes, layer.clientWidth, layer.clientHeight);
   cards.forEach(({ card }, n) => {
     const spot = places[n];
     card.style.visibility = spot ? "visible" : "hidden";
@@ -115,7 +115,7 @@ function Card({ one, text, quiet }: { one: Callout; text: string; quiet: boolean
         search: (found.step ? { step: found.step } : {}) as never,
       });
     else {
-      say({ tone: "plain", text: `${one.id} has spoken in no session yet, so there is nothing to pause.` });
+      showToast({ tone: "plain", text: `${one.id} has no session yet, so there is nothing to pause.` });
       setUrl({ peek: `agent:${one.id}` });
     }
   };
@@ -158,7 +158,7 @@ function Card({ one, text, quiet }: { one: Callout; text: string; quiet: boolean
   );
 }
 
-/** Names between backticks as code. */
+/** Names in backticks as code. */
 function coded(text: string) {
   // biome-ignore lint/suspicious/noArrayIndexKey: parts of one text have no other identity
   return text.split("`").map((part, n) => (n % 2 ? <code key={n}>{part}</code> : part));

@@ -1,5 +1,5 @@
-// The find or hide expression: explains itself while one types. A fault is shown at its place with what would
-// be right, and what was in force before stays in force; found is told as "12 of 60".
+// The find or hide field: explains its expression while one types. A fault is shown at its position with a
+// correction, and the previous expression stays in force; the result is shown as "12 of 60".
 import { Popover, TextInput } from "@mantine/core";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { type Fault, matches, type NodeRecord, parseFind } from "~/graph";
@@ -15,9 +15,9 @@ interface Props {
 const TYPED_MS = 200;
 const EXAMPLES: readonly [string, string][] = [
   ["state:blocked|loop", "in one of these states"],
-  ["type:writer cluster:aws-*", "both must hold; * is any rest"],
+  ["type:writer cluster:aws-*", "both must match; * matches anything"],
   ["rate>5 cost>0.1", "figures: rate, cost, failures, messages"],
-  ["-researcher is:alarmed", "- leaves out; is: ghost, alarmed, dead"],
+  ["-researcher is:alarmed", "- excludes; is: ghost, alarmed, dead"],
 ];
 const WORDS = {
   find: { label: "Find agents", placeholder: "find: state:blocked type:writer rate>5", done: "found" },
@@ -28,17 +28,17 @@ export function FindField({ name, text, nodes }: Props) {
   const [, setUrl] = useUrl();
   const [typed, setTyped] = useState(text);
   const [open, setOpen] = useState(false);
-  const said = useRef(text);
-  // The URL may change under us (back button, a saved view): then it is right.
-  if (said.current !== text) {
-    said.current = text;
+  const lastWritten = useRef(text);
+  // The URL may change from elsewhere (back button, a saved view): it wins.
+  if (lastWritten.current !== text) {
+    lastWritten.current = text;
     if (typed !== text) setTyped(text);
   }
   const parsed = useMemo(() => parseFind(typed), [typed]);
   useEffect(() => {
-    if (typed === said.current || !parsed.ok) return;
+    if (typed === lastWritten.current || !parsed.ok) return;
     const timer = setTimeout(() => {
-      said.current = typed;
+      lastWritten.current = typed;
       setUrl({ [name]: typed }, true);
     }, TYPED_MS);
     return () => clearTimeout(timer);
@@ -78,7 +78,7 @@ export function FindField({ name, text, nodes }: Props) {
           rightSection={
             <span className={classes.count} aria-live="polite">
               {count !== null && `${count} of ${nodes.length} ${words.done}`}
-              {faults.length > 0 && <span className={classes.wrong}>! not read</span>}
+              {faults.length > 0 && <span className={classes.wrong}>! invalid</span>}
             </span>
           }
         />
@@ -117,7 +117,7 @@ function Faults({ id, text, faults }: { id: string; text: string; faults: readon
       {faults.map((fault) => (
         <p key={`${fault.at} ${fault.says}`}>{fault.says}</p>
       ))}
-      <p className={classes.kept}>What was in force before stays in force.</p>
+      <p className={classes.kept}>The previous expression stays in force.</p>
     </div>
   );
 }

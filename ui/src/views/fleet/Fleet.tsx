@@ -1,45 +1,45 @@
-// Fleet Command: is the mesh well, what is wrong, what does it cost. The map (or its equal, the list) fills
-// the view; four panels and the time strip are docked below. The URL is the whole state.
+// Fleet Command: health, problems and cost of the mesh. The map (or the equivalent list) fills the view; four
+// panels and the time strip are docked below. The URL is the whole state.
 import { useLocalStorage, useMediaQuery } from "@mantine/hooks";
 import { useCallback, useMemo, useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { FleetPicture, NodeRecord, Topology } from "~/graph";
 import { useConnection } from "~/live/useLive";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
-import { Guarded } from "~/widgets/Guarded";
+import { ErrorBoundary } from "~/widgets/ErrorBoundary";
 import { useNow } from "~/widgets/now";
-import { Empty, Loading, Trouble } from "~/widgets/Panel";
+import { Empty, ErrorNotice, Loading } from "~/widgets/Panel";
 import classes from "./Fleet.module.css";
 import { FleetList } from "./FleetList";
 import { FleetMap } from "./FleetMap";
 import { Legend } from "./Legend";
-import { lookingOf } from "./looking";
 import { Dock, PHONE } from "./panels/Dock";
 import { atOf, backFrom, stripAt } from "./strip";
 import { TimeStrip } from "./TimeStrip";
 import { Toolbar } from "./Toolbar";
 import { useNodes } from "./useNodes";
+import { lookingOf } from "./viewState";
 
-const NOBODY: readonly NodeRecord[] = [];
+const NO_NODES: readonly NodeRecord[] = [];
 
 export function Fleet() {
   const [search, setUrl] = useUrl();
   const looking = useMemo(() => lookingOf(search), [search]);
   const connection = useConnection();
   const present = useNodes();
-  const replay = useAnswer(
+  const replay = useApi(
     "/v1/fleet",
     { level: "agent", limit: 2_000, at: looking.at ?? undefined },
     { enabled: looking.at !== null, keep: true },
   );
   const replayed = looking.at === null ? undefined : replay.data;
   const nodes =
-    looking.at === null ? present.nodes : ((replayed?.nodes as NodeRecord[] | undefined) ?? NOBODY);
+    looking.at === null ? present.nodes : ((replayed?.nodes as NodeRecord[] | undefined) ?? NO_NODES);
   const stale = connection !== "live" && looking.at === null && present.ready;
   const [map, setMap] = useState<Topology | null>(null);
   const phone = useMediaQuery(PHONE) ?? false;
-  // On a phone it would cover half the map, so there it is shown only when asked for.
+  // On a phone it would cover half the map, so there it is shown only on request.
   const [legend, setLegend] = useLocalStorage({
     key: `observatory.fleet.legend${phone ? ".phone" : ""}`,
     defaultValue: !phone,
@@ -51,7 +51,7 @@ export function Fleet() {
   return (
     <section className={classes.view} aria-label="Fleet Command">
       <h1 className="unseen">Fleet Command</h1>
-      <Guarded of="The toolbar">
+      <ErrorBoundary of="The toolbar">
         <Toolbar
           looking={looking}
           nodes={nodes}
@@ -59,17 +59,17 @@ export function Fleet() {
           legend={legend}
           setLegend={setLegend}
         />
-      </Guarded>
+      </ErrorBoundary>
       <div className={classes.stage}>
         {looking.list ? (
           <div className={classes.list} data-stale={stale || undefined}>
-            <Guarded of="The list of agents">
+            <ErrorBoundary of="The list of agents">
               <FleetList looking={looking} nodes={nodes} peek={search.peek} />
-            </Guarded>
+            </ErrorBoundary>
           </div>
         ) : (
           <>
-            <Guarded of="The map">
+            <ErrorBoundary of="The map">
               <FleetMap
                 looking={looking}
                 replayed={replayed as FleetPicture | undefined}
@@ -79,16 +79,16 @@ export function Fleet() {
                 peek={search.peek}
                 onMap={onMap}
               />
-            </Guarded>
+            </ErrorBoundary>
             {legend && (
-              <Guarded of="The legend">
+              <ErrorBoundary of="The legend">
                 <Legend nodes={nodes} />
-              </Guarded>
+              </ErrorBoundary>
             )}
           </>
         )}
-        <Said stale={stale} note={note} problem={looking.at === null ? null : replay.error} />
-        {empty && <Nobody />}
+        <FleetNotice stale={stale} note={note} problem={looking.at === null ? null : replay.error} />
+        {empty && <NoAgents />}
         {!present.ready && looking.at === null && (
           <div className={classes.middle}>
             <Loading />
@@ -96,12 +96,12 @@ export function Fleet() {
         )}
       </div>
       <Dock />
-      <Guarded of="The time strip">
+      <ErrorBoundary of="The time strip">
         <TimeStrip
           at={looking.at}
           standing={connection === "live" ? "live" : present.ready ? "old" : "connecting"}
         />
-      </Guarded>
+      </ErrorBoundary>
     </section>
   );
 }
@@ -131,22 +131,30 @@ function useFleetKeys(
   );
 }
 
-/** What must be known of the picture itself: that it is old, or what a replay cannot tell. */
-function Said({ stale, note, problem }: { stale: boolean; note: string | null; problem: Error | null }) {
+/** Notes about the picture itself: that it is old, or what a replay does not include. */
+function FleetNotice({
+  stale,
+  note,
+  problem,
+}: {
+  stale: boolean;
+  note: string | null;
+  problem: Error | null;
+}) {
   const [since] = useState(() => ({ at: 0 }));
   const now = useNow();
   if (!stale) since.at = now;
   if (problem)
     return (
       <div className={classes.said}>
-        <Trouble problem={problem} />
+        <ErrorNotice problem={problem} />
       </div>
     );
   if (stale) {
     const s = Math.max(1, Math.round((now - since.at) / 1000));
     return (
       <p className={classes.said} role="status">
-        ○ Not connected. This is the picture of {s} s ago; it goes on by itself when the gateway answers.
+        ○ Not connected. Data is {s} s old; it resumes automatically when the gateway responds.
       </p>
     );
   }
@@ -160,16 +168,14 @@ function Said({ stale, note, problem }: { stale: boolean; note: string | null; p
 const HELLO = `python3 -c "from observatory import Agent
 with Agent('hello-1', agent_type='greeter').session() as session: session.step('Say hello', status='success')"`;
 
-function Nobody() {
+function NoAgents() {
   return (
     <div className={classes.middle}>
-      <h2>No agent has spoken yet</h2>
+      <h2>No agents yet</h2>
       <Empty command={HELLO}>
-        Agents appear here with their first message or heartbeat. Let one speak, from where this gateway runs:
+        Agents appear here with their first message or heartbeat. To send one, on the gateway's machine:
       </Empty>
-      <Empty command="observatory demo">
-        Or watch a simulated mesh at work, on its own port with its own data:
-      </Empty>
+      <Empty command="observatory demo">Or run a simulated mesh, on its own port with its own data:</Empty>
     </div>
   );
 }

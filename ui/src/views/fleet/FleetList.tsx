@@ -1,37 +1,38 @@
-// The list, an equal of the map: the same agents, the same find and hide, the same drill-down, the same
-// actions. A real table with only the rows in sight; the arrows walk it, Enter opens, sorting is in the URL.
+// The agent list, equivalent to the map: the same agents, find and hide, drill-down and actions. A
+// virtualised table; arrow keys move, Enter opens, sorting is in the URL.
 import { UnstyledButton } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { matches, type NodeRecord, parseFind } from "~/graph";
-import { usePeekList } from "~/shell/peeking";
+import { plural } from "~/plural";
+import { usePeekList } from "~/shell/peek";
 import { useUrl } from "~/useUrl";
 import { Empty } from "~/widgets/Panel";
 import classes from "./FleetList.module.css";
 import { FleetRow } from "./FleetRow";
-import { type Looking, orderText, turned } from "./looking";
 import { COLUMNS, ordered, type Row, rowOf } from "./rows";
+import { type FleetViewState, orderText, turned } from "./viewState";
 
 const ROW = 28;
-/** The list beside the panel goes on through so many. */
+/** Rows the side panel's J and K can reach. */
 const LISTED = 300;
 
 interface Props {
-  looking: Looking;
+  looking: FleetViewState;
   nodes: readonly NodeRecord[];
   peek: string | undefined;
 }
 
-function useRows(looking: Looking, nodes: readonly NodeRecord[]): Row[] {
-  // Above 300 agents the live feed leaves out cost and failures: ask for them beside it.
+function useRows(looking: FleetViewState, nodes: readonly NodeRecord[]): Row[] {
+  // Above 300 agents the live feed leaves out cost and failures: they are fetched separately.
   const compact = looking.at === null && nodes.length > 0 && nodes[0]?.cost_per_min === undefined;
-  const asked = useAnswer(
+  const query = useApi(
     "/v1/fleet",
     { level: "agent", limit: 2_000 },
     { every: 5_000, keep: true, enabled: compact },
   );
-  const beside = useMemo(() => new Map(asked.data?.nodes.map((node) => [node.id, node])), [asked.data]);
+  const full = useMemo(() => new Map(query.data?.nodes.map((node) => [node.id, node])), [query.data]);
   return useMemo(() => {
     const [find, hide] = [parseFind(looking.find), parseFind(looking.hide)];
     const shown = nodes.filter(
@@ -42,10 +43,10 @@ function useRows(looking: Looking, nodes: readonly NodeRecord[]): Row[] {
         !(hide.ok && hide.terms.length > 0 && matches(hide.terms, node)),
     );
     return ordered(
-      shown.map((node) => rowOf(node as never, beside.get(node.id))),
+      shown.map((node) => rowOf(node as never, full.get(node.id))),
       looking.order,
     );
-  }, [nodes, beside, looking]);
+  }, [nodes, full, looking]);
 }
 
 export function FleetList({ looking, nodes, peek }: Props) {
@@ -101,7 +102,7 @@ export function FleetList({ looking, nodes, peek }: Props) {
 
   if (rows.length === 0 && nodes.length > 0)
     return (
-      <Empty>No agent matches. {nodes.length} are there: change what is found, hidden or drilled into.</Empty>
+      <Empty>No matches among {plural(nodes.length, "agent")}: change find, hide or the drill-down.</Empty>
     );
   return (
     <div className={classes.box} ref={box}>

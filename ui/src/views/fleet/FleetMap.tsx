@@ -1,8 +1,8 @@
 // The Canvas engine in the page. One effect feeds it from the live topic, change by change, never through
-// React; the others mirror the URL into it and what the user does there back into the URL.
+// React; the others sync the URL into it and user actions there back into the URL.
 import { useComputedColorScheme } from "@mantine/core";
 import { memo, useEffect, useRef, useState } from "react";
-import { say } from "~/acts/toasts";
+import { showToast } from "~/commands/toasts";
 import { type FleetPicture, type Hit, readTheme, type Thing, Topology, wholeOf } from "~/graph";
 import { live } from "~/live/connection";
 import { frames } from "~/live/frames";
@@ -11,14 +11,14 @@ import { useUrl } from "~/useUrl";
 import { Callouts } from "./Callouts";
 import classes from "./FleetMap.module.css";
 import { Hover } from "./Hover";
-import { focusIn, focusOf, focusUrl, type Looking } from "./looking";
+import { type FleetViewState, focusIn, focusOf, focusUrl } from "./viewState";
 
 interface Props {
-  looking: Looking;
-  /** The minute replayed, once it has come. */
+  looking: FleetViewState;
+  /** The replayed minute, once loaded. */
   replayed: FleetPicture | undefined;
   stale: boolean;
-  /** Pixels that what is said above and the legend below cover. */
+  /** Pixels covered by the note above and the legend below. */
   above: number;
   below: number;
   peek: string | undefined;
@@ -60,7 +60,8 @@ export const FleetMap = memo(function FleetMap({
     if (!canvas.current) return;
     const reducedMotion = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     const made = new Topology(canvas.current, { frames, reducedMotion, theme: readTheme(canvas.current) });
-    // Beside what is drawn stands who drew it: browser tests click where it says, the bench asks its figures.
+    // The engine is attached to its element: browser tests ask it where to click, the benchmark reads its
+    // figures.
     Object.assign(canvas.current, { topology: made });
     setMap(made);
     onMap(made);
@@ -71,7 +72,7 @@ export const FleetMap = memo(function FleetMap({
     };
   }, [onMap]);
 
-  // The feed: in a replay live changes are not put, on the way back the whole picture is.
+  // The feed: during a replay live changes are skipped; on return the whole picture is set again.
   useEffect(() => {
     if (!map || replaying) return;
     const leave = live.follow("fleet", (change) => map.put(change));
@@ -117,8 +118,8 @@ export const FleetMap = memo(function FleetMap({
       map.on("hover", setHover),
       map.on("click", (hit) => {
         if (hit?.kind === "group") {
-          // Far off a group is the thing itself; near, its ground is just ground.
-          // What is drilled into is seen: a coarser level that was pinned gives way.
+          // Zoomed out, a group is an object of its own; zoomed in, its ground is just ground. What is
+          // drilled into must be visible: a pinned coarser level is unpinned.
           const to = focusIn(hit.id);
           if (to && map.shownLevel !== "agent") setUrl({ ...focusUrl(to), level: null });
           setHover(null);
@@ -133,7 +134,7 @@ export const FleetMap = memo(function FleetMap({
       map.on("focus", (focus) => setUrl(focusUrl(focus))),
       map.on("level", (level) => setUrl({ level: level === "auto" ? null : level }, true)),
       map.on("trouble", (text) => {
-        say({ tone: "alert", text });
+        showToast({ tone: "alert", text });
         setUrl({ layer: map.layer === "logical" ? null : map.layer }, true);
       }),
       map.on("select", (thing) => setUrl({ peek: thing && peekOf(thing) }, true)),
@@ -150,7 +151,7 @@ export const FleetMap = memo(function FleetMap({
         ref={canvas}
         className={classes.canvas}
         role="application"
-        aria-label="Map of the fleet. Arrow keys go from agent to agent, Enter opens, plus and minus zoom, 0 shows all. The list view holds the same."
+        aria-label="Map of the fleet. Arrow keys go from agent to agent, Enter opens, plus and minus zoom, 0 shows all. The list view has the same content."
       />
       {map && <Callouts map={map} quiet={replaying} />}
       {map && hover && <Hover map={map} hit={hover} within={canvas.current} />}

@@ -1,16 +1,16 @@
-// One agent as a row, with what can be done to it there. Drawn again only when its own row changed.
+// One agent as a row, with its actions. Rendered again only when its own row changed.
 import { Button } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { memo, useState } from "react";
-import { pauseAndInspect, pauseEverywhere } from "~/acts/agents";
+import { pauseAndInspect, pauseEverywhere } from "~/commands/agents";
 import { useUrl } from "~/useUrl";
 import { Ago, Money } from "~/widgets/Figures";
+import { short } from "~/widgets/format";
 import { Mark } from "~/widgets/Mark";
-import { useWhyNot } from "~/widgets/people";
-import { short } from "~/widgets/words";
+import { useWhyNot } from "~/widgets/users";
+import { pausable } from "./alertText";
 import classes from "./FleetList.module.css";
 import { type Row, worstAlarm } from "./rows";
-import { pausable } from "./sentence";
 
 interface Props {
   row: Row;
@@ -22,10 +22,10 @@ interface Props {
 }
 
 const LIVELINESS: Record<Row["liveness"], string> = {
-  healthy: "♥ heard",
+  healthy: "♥ healthy",
   zombie: "! overdue",
   evicted: "× evicted",
-  unknown: "? never heard",
+  unknown: "? no heartbeat yet",
 };
 
 function same(before: Props, after: Props): boolean {

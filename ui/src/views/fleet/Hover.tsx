@@ -1,12 +1,12 @@
-// What the pointer is over, in a few words beside it. For the eye only: the peek and the list tell all of it.
+// A short tooltip at the pointer. For the eye only: the panel and the list have the full details.
 import { Fragment, type ReactNode } from "react";
 import type { Hit, Topology } from "~/graph";
+import { money, ms, type NodeState, rate, STATE_SIGNS } from "~/widgets/format";
 import { Mark } from "~/widgets/Mark";
-import { money, ms, type NodeState, rate, SIGNS } from "~/widgets/words";
 import classes from "./Hover.module.css";
 
 export function Hover({ map, hit, within }: { map: Topology; hit: Hit; within: HTMLElement | null }) {
-  const lines = told(map, hit);
+  const lines = tooltipOf(map, hit);
   if (!lines || !within) return null;
   const { clientWidth, clientHeight } = within;
   const style = {
@@ -22,7 +22,7 @@ export function Hover({ map, hit, within }: { map: Topology; hit: Hit; within: H
   );
 }
 
-function told(map: Topology, hit: Hit): ReactNode {
+function tooltipOf(map: Topology, hit: Hit): ReactNode {
   if (hit.kind === "node" || hit.kind === "alarm") {
     const node = map.node(hit.id);
     if (!node) return null;
@@ -78,7 +78,7 @@ function told(map: Topology, hit: Hit): ReactNode {
         {states.map(([state, count], n) => (
           <Fragment key={state}>
             {n > 0 && ", "}
-            {SIGNS[state].mark} {count} {SIGNS[state].word}
+            {STATE_SIGNS[state].mark} {count} {STATE_SIGNS[state].word}
           </Fragment>
         ))}
       </small>

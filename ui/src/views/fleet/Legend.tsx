@@ -1,15 +1,15 @@
-// The six states by mark, word and colour with how many are in each, and how edges are drawn. A state is also
-// a way to find: a click finds those in it.
+// The six states by mark, word and colour with the number of agents in each, and the edge styles. A click on
+// a state finds the agents in it.
 import type { NodeRecord } from "~/graph";
 import { useUrl } from "~/useUrl";
+import type { NodeState } from "~/widgets/format";
 import { Mark } from "~/widgets/Mark";
-import type { NodeState } from "~/widgets/words";
 import classes from "./Legend.module.css";
 
 const STATES: readonly { state: NodeState; says: string }[] = [
-  { state: "alert_entropy", says: "goes in circles" },
+  { state: "alert_entropy", says: "is looping" },
   { state: "schema_violation", says: "its last message broke the schema" },
-  { state: "blocked", says: "paused, held, stopped or warned of" },
+  { state: "blocked", says: "paused, held, stopped or warned" },
   { state: "dead", says: "silent or evicted" },
   { state: "active", says: "sent something within 30 s" },
   { state: "idle", says: "sends nothing" },

@@ -1,25 +1,37 @@
-// The time strip: drag or step to a minute of the last hours, and a clear way back to live. Traffic stands
-// faintly along it, alarms as marks. The minute is in the URL; while dragging only the last place is asked for.
+// The time strip: drag or step to a minute of the last hours, with a way back to live. Traffic is drawn
+// faintly along it, alerts as marks. The minute is in the URL; while dragging only the last position is
+// fetched.
 import { Button, SegmentedControl } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { useUrl } from "~/useUrl";
 import { useNow } from "~/widgets/now";
-import { atOf, backFrom, backOf, REACHES, type Reach, shareOf, stepped, stripAt, ticks, told } from "./strip";
+import {
+  atOf,
+  backFrom,
+  backOf,
+  REACHES,
+  type Reach,
+  replayLabel,
+  shareOf,
+  stepped,
+  stripAt,
+  ticks,
+} from "./strip";
 import classes from "./TimeStrip.module.css";
 
 const SETTLE_MS = 120;
 const REACH_WORDS: Record<Reach, string> = { 60: "1 h", 180: "3 h", 720: "12 h" };
 
-/** How the picture of now is called: live, on its way, or old. */
-export type Standing = "live" | "connecting" | "old";
-const STANDING: Record<Standing, { mark: string; words: string }> = {
+/** The label of the present picture: live, loading, or old. */
+export type FeedState = "live" | "connecting" | "old";
+const STANDING: Record<FeedState, { mark: string; words: string }> = {
   live: { mark: "●", words: "live" },
   connecting: { mark: "○", words: "connecting" },
   old: { mark: "○", words: "not connected" },
 };
 
-export function TimeStrip({ at, standing }: { at: string | null; standing: Standing }) {
+export function TimeStrip({ at, standing }: { at: string | null; standing: FeedState }) {
   const [search, setUrl] = useUrl();
   const now = useNow();
   const reach = REACHES.find((one) => String(one) === search.reach) ?? 60;
@@ -58,7 +70,7 @@ export function TimeStrip({ at, standing }: { at: string | null; standing: Stand
     event.preventDefault();
     setUrl({ at: atOf(to, strip) }, true);
   };
-  const words = shownAt === null ? STANDING[standing].words : told(shownAt, now);
+  const words = shownAt === null ? STANDING[standing].words : replayLabel(shownAt, now);
   return (
     <section className={classes.strip} data-replaying={shownAt !== null || undefined} aria-label="Time">
       <div className={classes.said}>
@@ -100,7 +112,7 @@ export function TimeStrip({ at, standing }: { at: string | null; standing: Stand
       </div>
       <SegmentedControl
         size="xs"
-        aria-label="Reach of the time strip"
+        aria-label="Time strip range"
         data={REACHES.map((one) => ({ value: String(one), label: REACH_WORDS[one] }))}
         value={String(reach)}
         onChange={(value) => setUrl({ reach: value === "60" ? null : value }, true)}
@@ -114,21 +126,24 @@ interface Bar {
   value: number;
 }
 
-/** Messages a minute for an hour; beyond it the spend, the only figure kept by the minute or hour in one answer. */
+/**
+ * Messages per minute for an hour; beyond it the spend, the only figure available by minute or hour in one
+ * response.
+ */
 function Traffic({ reach, strip }: { reach: Reach; strip: { end: number; reach: number } }) {
-  const hour = useAnswer(
+  const hour = useApi(
     "/v1/fleet/throughput",
     { window: "1h" },
     { every: 15_000, keep: true, enabled: reach === 60 },
   );
   const minute = Math.floor(strip.end / 600_000) * 600_000 - reach * 60_000;
   const since = new Date(Math.max(minute, strip.end - (reach === 180 ? 179 : reach) * 60_000)).toISOString();
-  const heat = useAnswer(
+  const heat = useApi(
     "/v1/costs/heatmap",
     { by: "cluster", bucket: reach === 180 ? "minute" : "hour", since, limit: 1 },
     { every: 60_000, keep: true, enabled: reach !== 60 },
   );
-  const alerts = useAnswer("/v1/alerts", { limit: 200 }, { every: 15_000, keep: true });
+  const alerts = useApi("/v1/alerts", { limit: 200 }, { every: 15_000, keep: true });
   const bars: Bar[] =
     reach === 60
       ? (hour.data?.points ?? []).map((point) => ({ ms: Date.parse(point.at), value: point.messages }))
@@ -151,7 +166,7 @@ function Traffic({ reach, strip }: { reach: Reach; strip: { end: number; reach: 
   return (
     <>
       <svg className={classes.bars} viewBox="0 0 1000 100" preserveAspectRatio="none" aria-hidden>
-        <title>{reach === 60 ? "messages a minute" : "spend"}</title>
+        <title>{reach === 60 ? "messages per minute" : "spend"}</title>
         {bars.map((bar) => {
           const share = shareOf(bar.ms, strip);
           const height = (bar.value / most) * 100;

@@ -1,14 +1,14 @@
-// Above the map: where one is, how deep one looks, which layer, what is found and hidden, map or list. All of
-// it is the URL; nothing is kept here.
+// The map's toolbar: drill-down, level, layer, find and hide, map or list. All of it is in the URL; nothing
+// is stored here.
 import { ActionIcon, Button, SegmentedControl, Tooltip } from "@mantine/core";
 import type { NodeRecord } from "~/graph";
 import { useUrl } from "~/useUrl";
 import { FindField } from "./FindField";
-import { crumbsOf, LEVEL_WORDS, LEVELS, type Looking } from "./looking";
 import classes from "./Toolbar.module.css";
+import { crumbsOf, type FleetViewState, LEVEL_WORDS, LEVELS } from "./viewState";
 
 interface Props {
-  looking: Looking;
+  looking: FleetViewState;
   nodes: readonly NodeRecord[];
   fit: () => void;
   legend: boolean;
@@ -50,7 +50,7 @@ export function Toolbar({ looking, nodes, fit, legend, setLegend }: Props) {
           {looking.layer === "logical" && (
             <SegmentedControl
               size="xs"
-              aria-label="Gathered by"
+              aria-label="Group by"
               data={[
                 { value: "type", label: "By type" },
                 { value: "cluster", label: "By cluster" },

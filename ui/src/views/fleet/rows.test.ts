@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type Alarm, COLUMNS, type NodeRecord, ordered, type Row, rowOf, worstAlarm } from "./rows";
 
-const told: NodeRecord = {
+const nodeRecord: NodeRecord = {
   id: "writer-1",
   agent_type: "writer",
   cluster_id: null,
@@ -10,7 +10,7 @@ const told: NodeRecord = {
   last_seen_at: "2026-02-16T14:32:00Z",
   rate_per_s: 2,
 };
-const row = (changes: Partial<Row>): Row => ({ ...rowOf(told), ...changes });
+const row = (changes: Partial<Row>): Row => ({ ...rowOf(nodeRecord), ...changes });
 const alarm = (kind: string, severity: Alarm["severity"]): Alarm => ({
   kind,
   severity,
@@ -22,17 +22,17 @@ const alarm = (kind: string, severity: Alarm["severity"]): Alarm => ({
 });
 
 test("a compact record leaves unknown figures unknown, never zero", () => {
-  const made = rowOf(told);
+  const made = rowOf(nodeRecord);
   expect(made.cost).toBeUndefined();
   expect(made.failures).toBeUndefined();
   expect(made.name).toBe("writer-1");
   expect(made.cluster).toBe("");
 });
 
-test("what the live record does not tell comes from the answer beside it", () => {
-  const beside = { name: "Writer One", cost_per_min: 0.2, failures_60s: 3, reason: "sent" } as never;
-  expect(rowOf(told, beside)).toMatchObject({ name: "Writer One", cost: 0.2, failures: 3 });
-  expect(rowOf({ ...told, cost_per_min: 0.5 }, beside).cost).toBe(0.5);
+test("what the live record lacks comes from the full response", () => {
+  const fullNode = { name: "Writer One", cost_per_min: 0.2, failures_60s: 3, reason: "sent" } as never;
+  expect(rowOf(nodeRecord, fullNode)).toMatchObject({ name: "Writer One", cost: 0.2, failures: 3 });
+  expect(rowOf({ ...nodeRecord, cost_per_min: 0.5 }, fullNode).cost).toBe(0.5);
 });
 
 test("by state the loop comes first and the idle last", () => {

@@ -1,9 +1,9 @@
-// Agents as rows of the list: from live records, a replayed answer, or both (above 300 agents the live feed
-// tells only what the map draws; the rest comes from the answer). Pure; sorting keeps ties in name's order.
+// Agents as rows of the list: from live records, a replayed response, or both (above 300 agents the live feed
+// sends only what the map draws; the rest comes from the response). Pure; sorting keeps ties in name order.
 import { WORST } from "~/graph";
 import type { FleetNode } from "~/protocol/openapi";
-import { type NodeState, SIGNS } from "~/widgets/words";
-import type { Order } from "./looking";
+import { type NodeState, STATE_SIGNS } from "~/widgets/format";
+import type { Order } from "./viewState";
 
 export type Alarm = FleetNode["alarms"][number];
 
@@ -32,25 +32,25 @@ export interface Row {
   reason: string;
   liveness: FleetNode["liveness"];
   rate: number;
-  /** undefined: not told. */
+  /** undefined: not reported. */
   cost: number | undefined;
   failures: number | undefined;
   alarms: Alarm[];
   seen: string | null;
 }
 
-export function rowOf(node: NodeRecord, beside?: FleetNode): Row {
+export function rowOf(node: NodeRecord, full?: FleetNode): Row {
   return {
     id: node.id,
-    name: node.name ?? beside?.name ?? node.id,
+    name: node.name ?? full?.name ?? node.id,
     type: node.agent_type ?? "",
     cluster: node.cluster_id ?? "",
     state: node.state,
-    reason: node.reason ?? beside?.reason ?? SIGNS[node.state].word,
+    reason: node.reason ?? full?.reason ?? STATE_SIGNS[node.state].word,
     liveness: node.liveness,
     rate: node.rate_per_s,
-    cost: node.cost_per_min ?? beside?.cost_per_min,
-    failures: node.failures_60s ?? beside?.failures_60s,
+    cost: node.cost_per_min ?? full?.cost_per_min,
+    failures: node.failures_60s ?? full?.failures_60s,
     alarms: node.alarms ?? [],
     seen: node.last_seen_at,
   };
@@ -62,7 +62,7 @@ type Value = string | number;
 export interface Column {
   id: string;
   title: string;
-  /** Figures stand right and begin with the largest. */
+  /** Figures are right-aligned and sort by the largest first. */
   figure: boolean;
   value: (row: Row) => Value;
 }
@@ -76,7 +76,7 @@ export const COLUMNS: readonly Column[] = [
   { id: "rate", title: "msg/s", figure: true, value: (row) => row.rate },
   { id: "cost", title: "$/min", figure: true, value: (row) => row.cost ?? -1 },
   { id: "failures", title: "Failures, 60 s", figure: true, value: (row) => row.failures ?? -1 },
-  { id: "alarms", title: "Alarms", figure: true, value: (row) => row.alarms.length },
+  { id: "alarms", title: "Alerts", figure: true, value: (row) => row.alarms.length },
   { id: "seen", title: "Last seen", figure: true, value: (row) => (row.seen ? Date.parse(row.seen) : 0) },
 ];
 
@@ -84,7 +84,7 @@ function compared(a: Value, b: Value): number {
   return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en");
 }
 
-/** The same array is never changed; an order nobody knows leaves names in order. */
+/** The input array is never changed; an unknown order keeps names in order. */
 export function ordered(rows: readonly Row[], order: Order): Row[] {
   const column = COLUMNS.find((one) => one.id === order.by);
   const way = order.down ? -1 : 1;
@@ -93,7 +93,7 @@ export function ordered(rows: readonly Row[], order: Order): Row[] {
   return keyed.map(({ row }) => row);
 }
 
-/** Of several alarms the one to act on: a loop with its session first. */
+/** The alert to act on: a loop with its session first. */
 export function worstAlarm(alarms: readonly Alarm[]): Alarm | null {
   const rank = (one: Alarm) => (one.kind === "loop" ? 0 : one.severity === "critical" ? 1 : 2);
   return [...alarms].sort((a, b) => rank(a) - rank(b))[0] ?? null;

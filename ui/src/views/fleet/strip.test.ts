@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { atOf, backFrom, backOf, shareOf, stepped, stripAt, ticks, told } from "./strip";
+import { atOf, backFrom, backOf, replayLabel, shareOf, stepped, stripAt, ticks } from "./strip";
 
 const NOW = Date.parse("2026-02-16T14:44:31Z");
 const hour = stripAt(NOW, 60);
@@ -10,7 +10,7 @@ test("the right end is live, the left end is as far back as it reaches", () => {
   expect(backOf(7, hour)).toBe(0);
 });
 
-test("every minute of the strip comes back from its place", () => {
+test("every minute of the strip survives a round trip", () => {
   for (let back = 1; back <= 60; back += 1) {
     const at = atOf(back, hour);
     expect(at).not.toBeNull();
@@ -20,7 +20,7 @@ test("every minute of the strip comes back from its place", () => {
   }
 });
 
-test("what is older than the strip stands nowhere on it", () => {
+test("what is older than the strip has no position on it", () => {
   expect(shareOf(NOW - 3 * 3600_000, hour)).toBeNull();
 });
 
@@ -34,9 +34,9 @@ test("arrows step a minute, pages ten, and nothing passes the ends", () => {
   expect(stepped("a", 3, 60)).toBeNull();
 });
 
-test("a replay says its minute and how long ago that is", () => {
-  expect(told("2026-02-16T14:32:00Z", NOW, "UTC")).toBe("replaying 14:32, 12 min ago");
-  expect(told("2026-02-16T10:44:00Z", NOW, "UTC")).toBe("replaying 10:44, 4 h ago");
+test("a replay shows its minute and how long ago that is", () => {
+  expect(replayLabel("2026-02-16T14:32:00Z", NOW, "UTC")).toBe("replaying 14:32, 12 min ago");
+  expect(replayLabel("2026-02-16T10:44:00Z", NOW, "UTC")).toBe("replaying 10:44, 4 h ago");
 });
 
 test("ticks are round times, oldest first", () => {

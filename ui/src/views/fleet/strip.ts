@@ -1,15 +1,15 @@
-// The time strip's arithmetic: which minute a place on it is, where a minute stands, how it is told. Pure.
-import { span } from "~/widgets/words";
+// The time strip's arithmetic: the minute of a position, the position of a minute, and its label. Pure.
+import { span } from "~/widgets/format";
 
 export const MINUTE_MS = 60_000;
-/** How far back the strip reaches: hours, told in minutes. */
+/** How far back the strip reaches: hours, in minutes. */
 export const REACHES = [60, 180, 720] as const;
 export type Reach = (typeof REACHES)[number];
 
 export interface Strip {
   /** Begin of the running minute: the strip's right end. */
   end: number;
-  /** Minutes the strip is long. */
+  /** Length of the strip in minutes. */
   reach: number;
 }
 
@@ -17,12 +17,12 @@ export function stripAt(nowMs: number, reach: number): Strip {
   return { end: nowMs - (nowMs % MINUTE_MS), reach };
 }
 
-/** How many minutes back a share of the strip's width stands; 0 at the right end is now. */
+/** Minutes back at a share of the strip's width; 0 at the right end is now. */
 export function backOf(share: number, strip: Strip): number {
   return Math.round((1 - Math.min(1, Math.max(0, share))) * strip.reach);
 }
 
-/** Where a time stands, as a share of the width; null when it is not on the strip. */
+/** The position of a time, as a share of the width; null if it is not on the strip. */
 export function shareOf(ms: number, strip: Strip): number | null {
   const share = 1 - (strip.end - ms) / MINUTE_MS / strip.reach;
   return share < 0 || share > 1 + 1 / strip.reach ? null : Math.min(1, share);
@@ -39,7 +39,10 @@ export function backFrom(at: string | null, strip: Strip): number {
   return at === null ? 0 : Math.round((strip.end - Date.parse(at)) / MINUTE_MS);
 }
 
-/** What a key does to the minutes back: arrows a minute, pages ten, ends the ends; null is not ours. */
+/**
+ * What a key does to the minutes back: arrows a minute, pages ten, Home and End the ends; null for other
+ * keys.
+ */
 export function stepped(key: string, back: number, reach: number): number | null {
   const step = { ArrowLeft: 1, ArrowDown: 1, ArrowRight: -1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[key];
   if (step !== undefined) return Math.min(reach, Math.max(0, back + step));
@@ -52,7 +55,7 @@ export function clock(ms: number, zone?: string): string {
 }
 
 /** "replaying 14:32, 12 min ago" */
-export function told(at: string, nowMs: number, zone?: string): string {
+export function replayLabel(at: string, nowMs: number, zone?: string): string {
   const ms = Date.parse(at);
   const ago = Math.max(0, nowMs - ms);
   const text = ago < 90 * MINUTE_MS ? `${Math.floor(ago / MINUTE_MS)} min` : span(ago);

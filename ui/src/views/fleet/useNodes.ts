@@ -1,5 +1,5 @@
-// Agents as React sees them: the list, the legend's counts, whether there is anybody at all. At most twice a
-// second however fast records arrive; the map is fed by its own effect, record by record, without React.
+// Agents for React: the list, the legend's counts, whether there are any. At most twice a second however fast
+// records arrive; the map is fed by its own effect, record by record, without React.
 import { useEffect, useState } from "react";
 import type { NodeRecord } from "~/graph";
 import { live } from "~/live/connection";
@@ -10,7 +10,7 @@ export interface Nodes {
   ready: boolean;
 }
 
-const NOBODY: Nodes = { nodes: [], ready: false };
+const NO_NODES: Nodes = { nodes: [], ready: false };
 
 function touches(change: Change, kind: string): boolean {
   return (
@@ -21,7 +21,7 @@ function touches(change: Change, kind: string): boolean {
 }
 
 export function useNodes(everyMs = 500): Nodes {
-  const [nodes, setNodes] = useState<Nodes>(NOBODY);
+  const [nodes, setNodes] = useState<Nodes>(NO_NODES);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | null = null;
     let last = 0;

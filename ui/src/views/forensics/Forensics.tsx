@@ -1,5 +1,5 @@
-// Forensic Inspector (view 5): what was said, what it meant, and the proof of it, board by board. The archive is
-// the first; the others have addresses of their own.
+// Forensic Inspector (view 5): archived messages, their interpretation and their proof, board by board. The
+// archive is the first; the others have addresses of their own.
 import { Link, useParams } from "@tanstack/react-router";
 import { Suspense } from "react";
 import { Boards } from "~/widgets/Boards";
@@ -23,7 +23,7 @@ export function Forensics() {
         </Suspense>
       ) : (
         <Empty>
-          The Forensic Inspector has no board “{board}”. <Link to="/forensics">To the archive</Link>
+          There is no board “{board}”. <Link to="/forensics">Open the archive</Link>
         </Empty>
       )}
     </Boards>

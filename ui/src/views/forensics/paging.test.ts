@@ -4,14 +4,14 @@ import { carried, isApart } from "./paging";
 const self = (n: number) => n;
 const page = (items: number[], next_cursor: string | null = "older") => ({ items, next_cursor });
 
-describe("a list that is asked again at its top", () => {
-  it("keeps what was seen though it has left the first page", () => {
+describe("a list that is refetched at its top", () => {
+  it("keeps seen rows that have left the first page", () => {
     expect(carried([5, 4, 3], page([6, 5]), self)).toEqual([6, 5, 4, 3]);
     const seen = [5, 4];
     expect(carried(seen, page([5, 4]), self)).toBe(seen);
   });
 
-  it("begins anew where the newest page no longer reaches down to what was seen", () => {
+  it("restarts when the newest page no longer reaches the seen rows", () => {
     expect(isApart([5, 4], page([9, 8]), self)).toBe(true);
     expect(carried([5, 4], page([9, 8]), self)).toBeNull();
     expect(carried([5, 4], page([9, 8], null), self)).toEqual([9, 8, 5, 4]);

@@ -1,9 +1,9 @@
-// A list that lives at its top and goes back as far as one scrolls: the first page is asked again and again, older
-// ones once. Rows are known by their number, so that what moved from one page to the next is there once.
+// An endless list that is live at its top: the first page is refetched, older ones are fetched once. Rows are
+// identified by their number, so that a row that moves from one page to the next is listed once.
 import { useEffect, useMemo, useState } from "react";
 import type { Problem as Refused } from "~/api/client";
 import { call, Problem } from "~/api/client";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { Answers, Queries } from "~/protocol/openapi";
 import { carried } from "./paging";
 
@@ -23,11 +23,11 @@ export function usePaged<P extends Paths>(
   every: number | false,
 ) {
   const of = JSON.stringify(query);
-  const first = useAnswer(path, query as never, { every, keep: true });
+  const first = useApi(path, query as never, { every, keep: true });
   const [kept, setOlder] = useState<Older<Item<P>>>({ of, items: [], next: undefined });
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Refused | null>(null);
-  // Of another question: gone with it.
+  // Belongs to another query: dropped with it.
   const older = kept.of === of ? kept : { of, items: [], next: undefined };
   const data = first.data as { items: Item<P>[]; next_cursor: string | null } | undefined;
   const newest = data?.items;
@@ -55,7 +55,7 @@ export function usePaged<P extends Paths>(
       const page = await call<{ items: Item<P>[]; next_cursor: string | null }>("GET", path, {
         query: { ...(query as Record<string, string>), cursor: more },
       });
-      // While nothing older was asked for, the first page may have moved on: keep what stood in it.
+      // While no older page was requested, the first page may have moved on: keep its rows.
       const before = older.next === undefined ? (newest ?? []) : older.items;
       setOlder({ of, items: [...before, ...page.items], next: page.next_cursor });
     } catch (error) {

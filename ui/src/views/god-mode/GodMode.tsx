@@ -1,14 +1,14 @@
-// God Mode (view 6): kill-switch and global instructions, users and keys, budgets; and the trail of everything done
-// here beside it. Sober and heavy: nothing saves itself, what stops or reaches many is typed.
+// God Mode (view 6): kill switch and global instructions, users and keys, budgets; next to them the audit
+// trail of these actions. Nothing saves automatically; far-reaching actions require a typed confirmation.
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { Boards } from "~/widgets/Boards";
+import { AuditTrail } from "./AuditTrail";
 import { Access } from "./access/Access";
 import { Budgets } from "./budgets/Budgets";
 import classes from "./God.module.css";
 import { Instructions } from "./instructions/Instructions";
 import { KillSwitch } from "./kill/KillSwitch";
-import { Trail } from "./Trail";
 
 const TO = "/god-mode";
 const BOARDS = [
@@ -23,8 +23,8 @@ export function GodMode() {
   useKeys(
     current === ""
       ? {
-          k: { says: "To the kill-switch", run: () => document.getElementById("kill")?.focus() },
-          i: { says: "To the instructions", run: () => document.getElementById("instructions")?.focus() },
+          k: { says: "Focus the kill switch", run: () => document.getElementById("kill")?.focus() },
+          i: { says: "Focus the instructions", run: () => document.getElementById("instructions")?.focus() },
         }
       : {},
     "God Mode",
@@ -42,7 +42,7 @@ export function GodMode() {
             <KillSwitch />
             <Instructions />
             <div className={classes.below}>
-              <Trail />
+              <AuditTrail />
             </div>
           </div>
         )}

@@ -1,5 +1,5 @@
-// How an act in God Mode reads in its trail: a mark and a word for its kind, who, and the record's own sentence
-// with people instead of ids. Pure.
+// A God Mode audit event for display: mark and word for its kind, actor, and the event's text with names
+// instead of ids. Pure.
 import type { AuditEvent } from "~/protocol/openapi";
 
 export type About = "kill_switch" | "instructions" | "access" | "budgets";
@@ -16,7 +16,7 @@ export interface Line {
 
 const KINDS: Record<string, { mark: string; tone: string; word: string }> = {
   kill_switch_requested: { mark: "…", tone: "blocked", word: "armed" },
-  kill_switch_engaged: { mark: "■", tone: "alert", word: "thrown" },
+  kill_switch_engaged: { mark: "■", tone: "alert", word: "engaged" },
   kill_switch_released: { mark: "▸", tone: "good", word: "released" },
   instruction_issued: { mark: "¶", tone: "blocked", word: "instructions" },
   user_created: { mark: "+", tone: "active", word: "user" },
@@ -37,12 +37,12 @@ export function lineOf(event: AuditEvent, nameOf: (id: string) => string): Line 
   const { body, attributes } = event;
   const kind = text(body.event_type) ?? "";
   const why = text((body.detail as Record<string, unknown> | undefined)?.reason ?? body.reason);
-  const said = (text(body.summary) ?? kind).replace(/\busr_[\w-]+/g, (id) => nameOf(id));
+  const summary = (text(body.summary) ?? kind).replace(/\busr_[\w-]+/g, (id) => nameOf(id));
   return {
     id: event.audit_event_id,
     at: event.timestamp,
     by: text(attributes["av.sender.entity_id"]),
     ...(KINDS[kind] ?? OTHER),
-    text: why && kind.startsWith("kill_switch") ? `${said} (“${why}”)` : said,
+    text: why && kind.startsWith("kill_switch") ? `${summary} (“${why}”)` : summary,
   };
 }

@@ -1,9 +1,9 @@
-// A question of an agent with its options. 1–9 chooses, Enter sends what is chosen: two steps, as an answer
-// cannot be taken back. The digits count only inside this pane; elsewhere they switch views.
+// An agent's decision request with its options. 1–9 selects, Enter sends the selected one: two steps, because
+// a response cannot be undone. The digits work only inside this pane; elsewhere they switch views.
 import { Button, TextInput } from "@mantine/core";
 import { type KeyboardEvent, useState } from "react";
-import { dismiss, respond } from "~/acts/acts";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { dismiss, respond } from "~/commands/session";
 import type { WaitingItem } from "~/protocol/openapi";
 import { useKeys } from "~/shell/keys";
 import { useDraft } from "~/widgets/drafts";
@@ -18,14 +18,14 @@ export function Decision({ item, done }: { item: WaitingItem; done: () => void }
   const [note, setNote] = useDraft(`answer ${item.id}`);
   const [busy, setBusy] = useState(false);
   const [sure, setSure] = useState(false);
-  const whole = useAnswer("/v1/decisions/{decision_id}", undefined, { params: { decision_id: item.id } });
+  const whole = useApi("/v1/decisions/{decision_id}", undefined, { params: { decision_id: item.id } });
   const can = (verb: "respond" | "cancel") => item.can.find((one) => one.verb === verb);
   const option = options.find((one) => one.option_id === chosen);
   const run = async (act: () => Promise<unknown>) => {
     setBusy(true);
-    const said = await act();
+    const response = await act();
     setBusy(false);
-    if (!said) return;
+    if (!response) return;
     setNote(null);
     done();
   };
@@ -62,12 +62,12 @@ export function Decision({ item, done }: { item: WaitingItem; done: () => void }
           <Left until={item.deadline} />
           {", "}
           {item.on_expiry === "auto"
-            ? "then the recommended answer is given by itself."
-            : "then the question lapses."}
+            ? "then the recommended option is chosen automatically."
+            : "then the request expires."}
         </p>
       )}
       <fieldset className={classes.options}>
-        <legend>Answers</legend>
+        <legend>Options</legend>
         {options.map((one, n) => (
           <label
             key={one.option_id}
@@ -88,14 +88,14 @@ export function Decision({ item, done }: { item: WaitingItem; done: () => void }
         ))}
       </fieldset>
       <TextInput
-        label="Note for the record and the agent (optional)"
+        label="Note, recorded and sent to the agent (optional)"
         value={note ?? ""}
         onChange={(event) => setNote(event.currentTarget.value || null)}
         maxLength={1000}
       />
       <div className={classes.answers}>
         <Button disabled={!option || !why?.allowed || busy} title={why?.why ?? undefined} onClick={send}>
-          {option ? `Answer “${option.label}”, tell ${item.agent_id ?? "the agent"}` : "Choose an answer"}
+          {option ? `Answer “${option.label}” (notify ${item.agent_id ?? "the agent"})` : "Select an answer"}
         </Button>
         {can("cancel") && (
           <Button
@@ -111,7 +111,7 @@ export function Decision({ item, done }: { item: WaitingItem; done: () => void }
             }}
             onBlur={() => setSure(false)}
           >
-            {sure ? "Sure? Give no answer at all" : `Give no answer, tell ${item.agent_id ?? "the agent"}`}
+            {sure ? "Confirm: cancel the request" : `Cancel request (notify ${item.agent_id ?? "the agent"})`}
           </Button>
         )}
       </div>

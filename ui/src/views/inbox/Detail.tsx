@@ -1,7 +1,7 @@
-// One thing that waits, with its whole context and its answers.
+// One inbox item with its full context and its possible answers.
 import { Link } from "@tanstack/react-router";
 import type { WaitingItem } from "~/protocol/openapi";
-import { usePeek } from "~/shell/peeking";
+import { usePeek } from "~/shell/peek";
 import { GateCard } from "~/widgets/GateCard";
 import { Tag } from "~/widgets/Mark";
 import { Decision } from "./Decision";
@@ -25,7 +25,7 @@ export function Detail({ item, done }: { item: WaitingItem; done: () => void }) 
             </button>
           )}
           <Link to="/sessions/$sessionId" params={{ sessionId: item.session_id }} search={step as never}>
-            See it in its session
+            Open session
           </Link>
         </p>
       </header>

@@ -1,4 +1,4 @@
-// The list: what kind, what, whose, how risky, how long still. Each row is a link to itself.
+// The inbox list: kind, title, agent, risk, time left. Each row is a link to itself.
 import { Link } from "@tanstack/react-router";
 import type { WaitingCounts, WaitingItem } from "~/protocol/openapi";
 import { Ago, Left } from "~/widgets/Figures";
@@ -10,7 +10,7 @@ import { nameOf } from "./order";
 export const KINDS = {
   gate: { mark: "‖", word: "gate", tone: "blocked" },
   decision: { mark: "?", word: "decision", tone: "active" },
-  review: { mark: "≈", word: "look at", tone: "idle" },
+  review: { mark: "≈", word: "review", tone: "idle" },
 } as const;
 export const RISKS = { low: "idle", medium: "blocked", high: "violation", critical: "alert" } as const;
 
@@ -27,7 +27,7 @@ export function Kinds({
     [null, "All", counts.total],
     ["gate", "Gates", counts.gates],
     ["decision", "Decisions", counts.decisions],
-    ["review", "To look at", counts.reviews],
+    ["review", "Needs review", counts.reviews],
   ] as const;
   return (
     <div className={classes.kinds}>
@@ -47,7 +47,7 @@ export function Kinds({
 }
 
 export function ItemList({ items, chosen }: { items: WaitingItem[]; chosen: string | undefined }) {
-  if (items.length === 0) return <Empty>Nothing of this kind waits.</Empty>;
+  if (items.length === 0) return <Empty>Nothing of this kind is pending.</Empty>;
   return (
     <ul className={classes.items}>
       {items.map((item) => {

@@ -1,20 +1,20 @@
-// A step its agent was not sure of. It has passed already; a look says whether it was right, for the record
-// and for whoever builds on it. Two presses by key, one click by mouse.
+// A low-confidence step. It has already passed; the review records whether it was correct. Two presses by
+// key, one click by mouse.
 import { Button, TextInput } from "@mantine/core";
 import { type KeyboardEvent, useState } from "react";
-import { type Outcome, review } from "~/acts/acts";
+import { type Outcome, review } from "~/commands/session";
 import type { WaitingItem } from "~/protocol/openapi";
 import { useDraft } from "~/widgets/drafts";
-import { useExact } from "~/widgets/exact";
+import { useExact } from "~/widgets/exactBytes";
 import { ExactBytes } from "~/widgets/GateCard";
-import { Shown } from "~/widgets/Panel";
-import { useSettled } from "~/widgets/settled";
+import { Loaded } from "~/widgets/Panel";
+import { useSettled } from "~/widgets/useSettled";
 import classes from "./Inbox.module.css";
 
 const OUTCOMES: { verdict: Outcome; text: string }[] = [
-  { verdict: "ok", text: "It is fine" },
-  { verdict: "wrong", text: "It is wrong" },
-  { verdict: "unsure", text: "I cannot tell" },
+  { verdict: "ok", text: "Correct" },
+  { verdict: "wrong", text: "Incorrect" },
+  { verdict: "unsure", text: "Unsure" },
 ];
 
 export function ReviewStep({ item, done }: { item: WaitingItem; done: () => void }) {
@@ -27,9 +27,9 @@ export function ReviewStep({ item, done }: { item: WaitingItem; done: () => void
   const say = async (verdict: Outcome) => {
     if (busy || !can?.allowed) return;
     setBusy(true);
-    const said = await review(item.id, verdict, note);
+    const answer = await review(item.id, verdict, note);
     setBusy(false);
-    if (!said) return;
+    if (!answer) return;
     setNote(null);
     done();
   };
@@ -45,11 +45,11 @@ export function ReviewStep({ item, done }: { item: WaitingItem; done: () => void
     // biome-ignore lint/a11y/noStaticElementInteractions: keys of the whole pane, every part has its own too
     <div className={classes.ask} onKeyDown={press} data-pane tabIndex={-1}>
       <p className={classes.why}>{item.why}.</p>
-      <Shown asked={exact} rows={8}>
+      <Loaded query={exact} rows={8}>
         {(content) => <ExactBytes content={content} digest={null} />}
-      </Shown>
+      </Loaded>
       <TextInput
-        label="What you found (optional, kept in the record)"
+        label="Note (optional, recorded)"
         value={note ?? ""}
         onChange={(event) => setNote(event.currentTarget.value || null)}
         maxLength={4096}
@@ -72,8 +72,8 @@ export function ReviewStep({ item, done }: { item: WaitingItem; done: () => void
       </div>
       {can?.why && <p className={classes.faint}>{can.why}</p>}
       <p className={classes.faint}>
-        Nothing is sent or stopped by this. To act on it, see it in its session: pause the agent, or mark what
-        it wrote as false.
+        A review sends and stops nothing. To act, open the step in its session: pause the agent, or mark its
+        output as false.
       </p>
     </div>
   );

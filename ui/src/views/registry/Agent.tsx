@@ -1,50 +1,54 @@
-// One agent's page: what it is and how, its heartbeats and history, where it works, what it costs, where it
-// drifts from its kind, and what can be done to it. The same acts as in the peek, with room for the past.
+// The agent page: details, heartbeats and history, sessions, cost, drift, and actions. The same actions as in
+// the panel, plus history.
 import { Button, CopyButton } from "@mantine/core";
 import { Link, useParams } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import peek from "~/peeks/agent.module.css";
-import { AgentActs } from "~/peeks/agentActs";
+import { AgentActions } from "~/peeks/agentActions";
 import { AgentSessions } from "~/peeks/agentSessions";
 import type { AgentItem } from "~/protocol/openapi";
 import { Ago, Id } from "~/widgets/Figures";
 import { Mark } from "~/widgets/Mark";
-import { Empty, Loading, Panel, Trouble } from "~/widgets/Panel";
-import { useNames } from "~/widgets/people";
+import { Empty, ErrorNotice, Loading, Panel } from "~/widgets/Panel";
+import { useNames } from "~/widgets/users";
 import classes from "./agent/Agent.module.css";
-import { Beats } from "./agent/Beats";
 import { Certificate } from "./agent/Certificate";
 import { Cost } from "./agent/Cost";
 import { Drift } from "./agent/Drift";
 import { Grants } from "./agent/Grants";
+import { HeartbeatHistory } from "./agent/HeartbeatHistory";
 import { History } from "./agent/History";
 import { useHistory } from "./agent/useHistory";
-import { Life } from "./Life";
-import { TRUSTS } from "./pages";
+import { LivenessMark } from "./LivenessMark";
+import { TRUSTS } from "./registryRows";
 
 export function Agent() {
   const { agentId } = useParams({ strict: false }) as { agentId: string };
-  const asked = useAnswer(
+  const query = useApi(
     "/v1/agents/{agent_id}",
     {},
     { params: { agent_id: agentId }, every: 3_000, keep: true },
   );
-  if (asked.error?.code === 404)
+  if (query.error?.code === 404)
     return (
       <div className={classes.page}>
         <Empty command="observatory agents list">
-          There is no agent {agentId} here. It may belong to another tenant, or it has not spoken yet.{" "}
+          There is no agent {agentId}. It may belong to another tenant, or has not sent anything yet.{" "}
           <Link to="/registry">All agents</Link>
         </Empty>
       </div>
     );
-  if (!asked.data)
+  if (!query.data)
     return (
       <div className={classes.page}>
-        {asked.error ? <Trouble problem={asked.error} again={() => asked.refetch()} /> : <Loading rows={8} />}
+        {query.error ? (
+          <ErrorNotice problem={query.error} again={() => query.refetch()} />
+        ) : (
+          <Loading rows={8} />
+        )}
       </div>
     );
-  return <Opened key={asked.data.entity_id} agent={asked.data} stale={asked.error} />;
+  return <Opened key={query.data.entity_id} agent={query.data} stale={query.error} />;
 }
 
 function Opened({ agent, stale }: { agent: AgentItem; stale: Error | null }) {
@@ -55,7 +59,7 @@ function Opened({ agent, stale }: { agent: AgentItem; stale: Error | null }) {
       {stale && <p className={classes.stale}>Not up to date: {stale.message}</p>}
       <div className={classes.columns}>
         <div className={classes.column}>
-          <Beats agent={agent} history={history} />
+          <HeartbeatHistory agent={agent} history={history} />
           <Cost agent_id={agent.agent_id} />
           <Drift agent={agent} />
           <History history={history} />
@@ -63,7 +67,7 @@ function Opened({ agent, stale }: { agent: AgentItem; stale: Error | null }) {
         <div className={classes.column}>
           <Panel label="Actions and sessions">
             <div className={peek.peek}>
-              <AgentActs agent={agent} />
+              <AgentActions agent={agent} />
               <AgentSessions id={agent.agent_id} />
             </div>
           </Panel>
@@ -98,7 +102,7 @@ function Header({ agent }: { agent: AgentItem }) {
           size="compact-sm"
           variant="default"
         >
-          On the map
+          Show on map
         </Button>
         <CopyButton value={location.href}>
           {({ copied, copy }) => (
@@ -115,15 +119,15 @@ function Header({ agent }: { agent: AgentItem }) {
 function About({ agent }: { agent: AgentItem }) {
   const names = useNames();
   const facts: [string, React.ReactNode][] = [
-    ["liveness", <Life key="live" live={agent.liveness} />],
-    ["type", agent.agent_type ?? "not told"],
-    ["version", agent.capability_version ?? "not told"],
-    ["model", [agent.model, agent.provider].filter(Boolean).join(" by ") || "not told"],
-    ["capabilities", agent.capabilities.join(", ") || "none told"],
+    ["liveness", <LivenessMark key="live" live={agent.liveness} />],
+    ["type", agent.agent_type ?? "not reported"],
+    ["version", agent.capability_version ?? "not reported"],
+    ["model", [agent.model, agent.provider].filter(Boolean).join(", ") || "not reported"],
+    ["capabilities", agent.capabilities.join(", ") || "none reported"],
     ["trust", TRUSTS[agent.trust_level]],
-    ["hub address", agent.hub_address ?? "not told"],
+    ["hub address", agent.hub_address ?? "not reported"],
     ["cluster", agent.cluster_id ?? "none"],
-    ["owner", agent.owner ? names(agent.owner) : "nobody named"],
+    ["owner", agent.owner ? names(agent.owner) : "none"],
     ...(agent.team_id ? ([["team", agent.team_id]] as [string, string][]) : []),
     ...(agent.workspace_id ? ([["workspace", agent.workspace_id]] as [string, string][]) : []),
     ["messages", agent.messages.toLocaleString("en")],
@@ -135,7 +139,7 @@ function About({ agent }: { agent: AgentItem }) {
     ["entity id", <Id key="id" id={agent.entity_id} length={22} />],
   ];
   return (
-    <Panel title="About it">
+    <Panel title="Details">
       <dl className={classes.facts}>
         {facts.map(([name, value]) => (
           <div key={name}>

@@ -1,21 +1,21 @@
-// Search and filters of the Yellow Pages. Everything goes to the URL at once.
+// Search and filters of the registry. Everything goes to the URL at once.
 import { CloseButton, SegmentedControl, TextInput } from "@mantine/core";
 import type { RefObject } from "react";
 import { useSearchText } from "~/widgets/useSearchText";
 import classes from "./FilterBar.module.css";
-import { Life } from "./Life";
-import { type Filters, isFiltered, LIVENESS, LIVES, type Picked, toggled } from "./pages";
+import { LivenessMark } from "./LivenessMark";
+import { type FilteredGroups, type Filters, isFiltered, LIVENESS, LIVES, toggled } from "./registryRows";
 
 export const NO_FILTER = { q: null, kind: null, live: null, circuit: null };
 
-interface Shown {
+interface FilterBarProps {
   filters: Filters;
-  counts: Picked["counts"];
+  counts: FilteredGroups["counts"];
   set: (changes: Record<string, string | null>) => void;
   field: RefObject<HTMLInputElement | null>;
 }
 
-export function FilterBar({ filters, counts, set, field }: Shown) {
+export function FilterBar({ filters, counts, set, field }: FilterBarProps) {
   const search = useSearchText(filters.q, (q) => set({ q }));
   const clear = (changes: Record<string, string | null>) => {
     search.clear();
@@ -33,7 +33,7 @@ export function FilterBar({ filters, counts, set, field }: Shown) {
         onChange={(event) => search.type(event.currentTarget.value)}
         rightSection={
           search.text && (
-            <CloseButton size="xs" aria-label="clear the search" onClick={() => clear({ q: null })} />
+            <CloseButton size="xs" aria-label="Clear search" onClick={() => clear({ q: null })} />
           )
         }
       />
@@ -59,14 +59,14 @@ export function FilterBar({ filters, counts, set, field }: Shown) {
             title={LIVES[one].means}
             onClick={() => set({ live: toggled(filters.live, one) || null })}
           >
-            <Life live={one} /> <b>{counts[one]}</b>
+            <LivenessMark live={one} /> <b>{counts[one]}</b>
           </button>
         ))}
         <button
           type="button"
           className={classes.chip}
           aria-pressed={filters.open}
-          title="capabilities whose circuit lets no work, or only a probe, pass"
+          title="capabilities with an open or half-open circuit"
           onClick={() => set({ circuit: filters.open ? null : "open" })}
         >
           × circuit open

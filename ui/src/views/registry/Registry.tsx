@@ -1,14 +1,15 @@
-// Registry & Capability Discovery (view 3): the Yellow Pages, and beside them what is chosen: how work is shared
-// out, its circuit, its versions and models; with nothing chosen the whole mesh. The URL holds it all.
+// Registry & Capability Discovery (view 3): agent types and capabilities, and next to them the selected one:
+// traffic split, circuit, versions and models; with nothing selected the whole mesh. The URL holds it all.
 import { useMemo, useRef } from "react";
+import { plural } from "~/plural";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
-import { Empty, Loading, Trouble } from "~/widgets/Panel";
+import { Empty, ErrorNotice, Loading } from "~/widgets/Panel";
 import { Detail } from "./detail/Detail";
 import { Overview } from "./detail/Overview";
 import { FilterBar, NO_FILTER } from "./FilterBar";
-import { isFiltered, pick, readFilters } from "./pages";
 import classes from "./Registry.module.css";
+import { isFiltered, pick, readFilters } from "./registryRows";
 import { Table } from "./Table";
 import { useRegistry } from "./useRegistry";
 
@@ -24,20 +25,20 @@ export function Registry() {
   const picked = useMemo(() => pick(data?.groups ?? [], filters, type), [data, filters, type]);
   const chosen = type === undefined ? undefined : data?.groups.find((group) => group.name === type);
   const field = useRef<HTMLInputElement>(null);
-  const beside = useRef<HTMLElement>(null);
+  const detailPane = useRef<HTMLElement>(null);
   useKeys(
     {
       f: { says: "Search types and agents", run: () => field.current?.focus() },
       t: {
-        says: "To the table",
+        says: "Focus the table",
         run: () => document.querySelector<HTMLElement>("tr[data-reached]")?.focus(),
       },
       ...(type !== undefined && {
         d: {
-          says: "To weights, circuit and versions of the chosen type",
-          run: () => beside.current?.focus(),
+          says: "Focus weights, circuit and versions of the selected type",
+          run: () => detailPane.current?.focus(),
         },
-        Backspace: { says: "Let go of the chosen type", run: () => setUrl({ type: null }) },
+        Backspace: { says: "Clear selection", run: () => setUrl({ type: null }) },
       }),
     },
     "Registry",
@@ -66,12 +67,12 @@ export function Registry() {
               }}
             />
           )}
-          {!data && registry.error && <Trouble problem={registry.error} again={registry.refetch} />}
+          {!data && registry.error && <ErrorNotice problem={registry.error} again={registry.refetch} />}
           {!data && !registry.error && <Loading rows={8} />}
           {data?.groups.length === 0 && (
             <Empty command="observatory demo">
-              No agent is known yet. One is listed with its first message, heartbeat or POST /v1/agents; to
-              see a whole mesh:
+              No agents yet. An agent is listed with its first message, heartbeat or POST /v1/agents; to start
+              a demo mesh:
             </Empty>
           )}
           {data && data.groups.length > 0 && (
@@ -80,11 +81,10 @@ export function Registry() {
                 <span className={classes.stale}>Not up to date: {registry.error.message}</span>
               )}
               {picked.groups === 0 ? (
-                <span>Nothing fits. {data.agents.length} agents are there.</span>
+                <span>No matches among {plural(data.agents.length, "agent")}.</span>
               ) : (
                 <span>
-                  {picked.groups} {picked.groups === 1 ? "entry" : "entries"}, {picked.agents}{" "}
-                  {picked.agents === 1 ? "agent" : "agents"}
+                  {plural(picked.groups, "entry", "entries")}, {plural(picked.agents, "agent")}
                 </span>
               )}
               {isFiltered(filters) && (
@@ -97,8 +97,8 @@ export function Registry() {
                   type="button"
                   className={classes.down}
                   onClick={() => {
-                    beside.current?.scrollIntoView({ block: "start" });
-                    beside.current?.focus();
+                    detailPane.current?.scrollIntoView({ block: "start" });
+                    detailPane.current?.focus();
                   }}
                 >
                   Weights, circuit and versions of {chosen.name} ↓
@@ -109,8 +109,8 @@ export function Registry() {
         </div>
         <aside
           className={classes.aside}
-          aria-label={type === undefined ? "The whole mesh" : `About ${type}`}
-          ref={beside}
+          aria-label={type === undefined ? "Whole mesh" : `Details of ${type}`}
+          ref={detailPane}
           tabIndex={-1}
         >
           {type === undefined ? (
@@ -120,9 +120,9 @@ export function Registry() {
           ) : (
             data && (
               <Empty>
-                No agent type or capability is named “{type}” here.{" "}
+                There is no agent type or capability “{type}”.{" "}
                 <button type="button" className={classes.link} onClick={() => setUrl({ type: null })}>
-                  Show the whole mesh
+                  Clear selection
                 </button>
               </Empty>
             )

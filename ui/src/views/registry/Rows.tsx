@@ -1,12 +1,12 @@
-// The two kinds of rows of the Yellow Pages: a type with its sums, an instance with its own. A click on a type
-// chooses it; on an instance it opens the peek, and the name leads to its page.
+// The two kinds of registry rows: a type with its totals, an instance. A click on a type selects it; on an
+// instance it opens the panel, and the name links to its page.
 import { Link } from "@tanstack/react-router";
 import { memo } from "react";
 import type { AgentItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Tag } from "~/widgets/Mark";
-import { Dots, Life } from "./Life";
-import { BREAKERS, type Group, leading, TRUSTS, whole } from "./pages";
+import { Dots, LivenessMark } from "./LivenessMark";
+import { BREAKERS, type Group, leading, TRUSTS, whole } from "./registryRows";
 import classes from "./Table.module.css";
 
 interface Placed {
@@ -78,7 +78,7 @@ export function GroupRow({
           <span className={classes.faint}>none</span>
         )}
         {group.weights && (
-          <span className={classes.weighted} title="its work is shared out by weights">
+          <span className={classes.weighted} title="weighted traffic split">
             {" "}
             ⚖<span className="unseen"> weighted</span>
           </span>
@@ -88,7 +88,7 @@ export function GroupRow({
   );
 }
 
-/** Drawn again only when its agent changed: of a thousand, scrolling meets dozens. */
+/** Rendered again only when its agent changed: of a thousand, scrolling touches dozens. */
 export const AgentRow = memo(function AgentRow({
   agent,
   peeked,
@@ -117,7 +117,7 @@ export const AgentRow = memo(function AgentRow({
         </Link>
       </th>
       <td data-column="health">
-        <Life live={agent.liveness} />
+        <LivenessMark live={agent.liveness} />
       </td>
       <td data-column="version">{agent.capability_version ?? "–"}</td>
       <td data-column="model" title={agent.provider ?? undefined}>

@@ -1,17 +1,17 @@
-// The Yellow Pages: one row a type or capability, its instances below it when it is chosen or searched for. A
-// real table with only the rows in sight; the arrows walk it, Enter opens, Space peeks, sorting is in the URL.
+// The registry table: one row per type or capability, its instances below it when selected or searched for.
+// Virtualised; arrow keys move, Enter opens, Space peeks, sorting is in the URL.
 import { UnstyledButton } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useRef, useState } from "react";
-import { usePeekList } from "~/shell/peeking";
+import { usePeekList } from "~/shell/peek";
 import { useUrl } from "~/useUrl";
-import { type Filters, type Picked, pressedSort, rowId, type SortKey } from "./pages";
 import { AgentRow, GroupRow } from "./Rows";
+import { type FilteredGroups, type Filters, pressedSort, rowId, type SortKey } from "./registryRows";
 import classes from "./Table.module.css";
 
 const ROW = 28;
-/** The list beside the panel goes on through so many. */
+/** Rows the side panel's J and K can reach. */
 const LISTED = 300;
 const COLUMNS: readonly { id: SortKey; title: string }[] = [
   { id: "name", title: "Type / agent" },
@@ -19,14 +19,14 @@ const COLUMNS: readonly { id: SortKey; title: string }[] = [
   { id: "version", title: "Version" },
   { id: "model", title: "Model" },
   { id: "trust", title: "Trust" },
-  { id: "capabilities", title: "Also can" },
+  { id: "capabilities", title: "Other capabilities" },
   { id: "cluster", title: "Cluster" },
   { id: "hub", title: "Hub" },
   { id: "circuit", title: "Circuit" },
 ];
 
 interface Props {
-  picked: Picked;
+  picked: FilteredGroups;
   filters: Filters;
   chosen: string | undefined;
   peek: string | undefined;
@@ -96,12 +96,7 @@ export function Table({ picked: { rows }, filters, chosen, peek, onSort, onChoos
 
   return (
     <div className={classes.box} ref={box}>
-      <table
-        className={classes.table}
-        aria-label="Yellow Pages"
-        aria-rowcount={rows.length + 1}
-        onKeyDown={walk}
-      >
+      <table className={classes.table} aria-label="Registry" aria-rowcount={rows.length + 1} onKeyDown={walk}>
         <thead>
           <tr aria-rowindex={1}>
             {COLUMNS.map(({ id, title }) => (

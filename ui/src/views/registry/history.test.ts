@@ -26,7 +26,7 @@ describe("an agent's history", () => {
     expect(kindOf(type, severity)).toBe(kind);
   });
 
-  it("is read line by line", () => {
+  it("is shown line by line", () => {
     expect(lineOf(event(7, "2026-11-16T10:00:30Z", "heartbeat"))).toMatchObject({
       number: 7,
       kind: "heartbeat",
@@ -36,7 +36,7 @@ describe("an agent's history", () => {
     });
   });
 
-  it("becomes minutes: heartbeats, other signs, silence, and what was not read", () => {
+  it("becomes minutes: heartbeats, other events, silence, and not loaded", () => {
     const lines = [
       lineOf(event(3, "2026-11-16T10:02:10Z", "message_delivered")),
       lineOf(event(2, "2026-11-16T10:00:50Z", "heartbeat")),
@@ -60,7 +60,7 @@ describe("an agent's history", () => {
     expect(toggledKind(["life"], "life")).toBe("");
   });
 
-  it("takes in what the house noticed about this agent, each number once", () => {
+  it("includes alerts about this agent, each number once", () => {
     const notice = (agent_id: string, sequence_number: number) =>
       ({
         agent_id,
@@ -69,8 +69,8 @@ describe("an agent's history", () => {
         text: "evicted",
         at: "2026-11-16T10:00:00Z",
       }) as AlertNotice;
-    const told = noticed([notice("me", 9), notice("me", 7), notice("other", 8)], "me");
-    const all = merged([lineOf(event(7, "2026-11-16T10:00:30Z", "heartbeat"))], told);
+    const notices = noticed([notice("me", 9), notice("me", 7), notice("other", 8)], "me");
+    const all = merged([lineOf(event(7, "2026-11-16T10:00:30Z", "heartbeat"))], notices);
     expect(all.map((line) => [line.number, line.type])).toEqual([
       [9, "eviction"],
       [7, "heartbeat"],

@@ -1,5 +1,5 @@
-// What happened to one agent, out of the record: each event as a line with its kind, so that a life can be read
-// without the messages in between. Heartbeats as a strip: when it was heard, and how long it was not. Pure.
+// Audit events of one agent: each event as a line with its kind, so that its lifecycle can be read without
+// the messages in between. Heartbeats as a strip: when it was seen, and for how long it was not. Pure.
 import type { AlertNotice, AuditEvent } from "~/protocol/openapi";
 
 export type Kind = "message" | "life" | "heartbeat" | "trouble" | "command";
@@ -14,7 +14,7 @@ export interface Line {
   session_id: string | null;
 }
 export const KINDS: Record<Kind, { word: string; mark: string; tone: string }> = {
-  life: { word: "comings and goings", mark: "◆", tone: "good" },
+  life: { word: "lifecycle", mark: "◆", tone: "good" },
   heartbeat: { word: "heartbeats", mark: "♥", tone: "good" },
   command: { word: "commands", mark: "‖", tone: "blocked" },
   trouble: { word: "trouble", mark: "!", tone: "alert" },
@@ -51,7 +51,7 @@ export function lineOf(event: AuditEvent): Line {
   };
 }
 
-/** What the house noticed about it (evicted, in a loop, a violation): the house is the one who says that. */
+/** Alerts about it (evicted, looping, a violation): their actor is the gateway. */
 export function noticed(notices: readonly AlertNotice[], agent_id: string): Line[] {
   return notices
     .filter((notice) => notice.agent_id === agent_id)
@@ -67,7 +67,7 @@ export function noticed(notices: readonly AlertNotice[], agent_id: string): Line
     }));
 }
 
-/** Newest first, each number once: an event says more than a notice of it. */
+/** Newest first, each number once: an event has more detail than its alert. */
 export function merged(lines: readonly Line[], notices: readonly Line[]): Line[] {
   const found = new Map(notices.map((line) => [line.number, line]));
   for (const line of lines) found.set(line.number, line);
@@ -85,13 +85,13 @@ export function toggledKind(kinds: readonly Kind[], one: Kind): string {
 }
 
 export interface Cell {
-  /** Beginning of the minute. */
+  /** Start of the minute. */
   at: number;
   beats: number;
   others: number;
 }
 
-/** The last minutes, oldest first: heartbeats and other signs of life in each. */
+/** The last minutes, oldest first: heartbeats and other events in each. */
 export function minutes(lines: readonly Line[], nowMs: number, count: number): Cell[] {
   const last = Math.floor(nowMs / 60_000);
   const cells = Array.from({ length: count }, (_, n) => ({
@@ -108,7 +108,7 @@ export function minutes(lines: readonly Line[], nowMs: number, count: number): C
   return cells;
 }
 
-/** How far back it can be told: to where the lines at hand reach, or to when the agent was first seen. */
+/** How far back it is known: to the oldest loaded line, or to when the agent was first seen. */
 export function reaches(lines: readonly Line[], whole: boolean, first_seen_at: string): number {
   const born = Math.floor(Date.parse(first_seen_at) / 60_000) * 60_000;
   if (whole) return born;

@@ -1,16 +1,16 @@
-// Who is there and what they can do, asked every few seconds; a large fleet less often, since each answer is
-// the whole of it. Rows that did not change are the same objects again.
+// Agents and capabilities, refetched every few seconds; a large fleet less often, since each response is the
+// whole of it. Unchanged rows keep their object identity.
 import { useMemo, useState } from "react";
-import { useAnswer } from "~/api/questions";
-import { type Group, groupsOf } from "./pages";
+import { useApi } from "~/api/queries";
+import { type Group, groupsOf } from "./registryRows";
 
 const MANY = 300;
 
 export function useRegistry() {
   const [many, setMany] = useState(false);
   const every = many ? 15_000 : 4_000;
-  const agents = useAnswer("/v1/agents", undefined, { every, keep: true });
-  const pages = useAnswer("/v1/capabilities", undefined, { every, keep: true });
+  const agents = useApi("/v1/agents", undefined, { every, keep: true });
+  const pages = useApi("/v1/capabilities", undefined, { every, keep: true });
   const isMany = (agents.data?.items.length ?? 0) > MANY;
   if (isMany !== many) setMany(isMany);
   const data = useMemo(

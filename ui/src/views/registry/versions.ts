@@ -1,11 +1,11 @@
-// The version registry of one agent type: N, N-1, retired, and what is spoken without being registered. What an
-// operator does to it is a whole new list (`PUT /v1/versions`); nothing is left out by accident. Pure.
+// The version registry of one agent type: N, N-1, retired, and unregistered versions in use. A change sends
+// the whole new list (`PUT /v1/versions`); nothing is left out by accident. Pure.
 import type { AgentItem, VersionItem, VersionRow } from "~/protocol/openapi";
 
 export type Status = VersionItem["status"];
 export const STATUSES: Record<Status, { mark: string; word: string; tone: string; means: string }> = {
-  current: { mark: "N", word: "current", tone: "good", means: "accepted: the version that counts" },
-  previous: { mark: "N-1", word: "previous", tone: "active", means: "accepted: the one before it" },
+  current: { mark: "N", word: "current", tone: "good", means: "accepted: the current version" },
+  previous: { mark: "N-1", word: "previous", tone: "active", means: "accepted: the previous version" },
   retired: {
     mark: "×",
     word: "retired",
@@ -16,7 +16,7 @@ export const STATUSES: Record<Status, { mark: string; word: string; tone: string
     mark: "?",
     word: "not registered",
     tone: "blocked",
-    means: "accepted with a warning in each answer",
+    means: "accepted with a warning in each response",
   },
 };
 const ORDER: readonly Status[] = ["current", "previous", "unknown", "retired"];
@@ -26,17 +26,17 @@ const SEMVER =
 export interface Version extends Pick<VersionItem, "version" | "status" | "fields"> {
   updated_at: string | null;
   updated_by: string | null;
-  /** Instances in the map that speak it. */
+  /** Instances that use it. */
   instances: number;
 }
 
-/** A leading `v` and build metadata do not count. */
+/** A leading `v` and build metadata are ignored. */
 export function same(a: string, b: string): boolean {
   const bare = (text: string) => text.replace(/^v/, "").replace(/\+.*$/, "");
   return bare(a) === bare(b);
 }
 
-/** Registered ones and those only spoken, N first. */
+/** Registered and unregistered versions, N first. */
 export function versionsOf(
   items: readonly VersionItem[],
   agents: readonly Pick<AgentItem, "capability_version" | "liveness">[],
@@ -66,7 +66,7 @@ export function versionsOf(
   );
 }
 
-/** What was seen, for the gateway to compare: another operator may have been first. */
+/** The list the user saw, for the gateway to compare (optimistic concurrency). */
 export function seen(versions: readonly Version[]): Record<string, VersionRow["status"]> {
   return Object.fromEntries(registered(versions).map((one) => [one.version, one.status]));
 }
@@ -83,7 +83,7 @@ export function retire(versions: readonly Version[], version: string): VersionRo
   return rows.map((row) => (row.version === version ? { ...row, status: "retired" } : row));
 }
 
-/** It becomes N, what was N becomes N-1, and what was N-1 is retired. */
+/** It becomes N, the present N becomes N-1, and the present N-1 is retired. */
 export function makeCurrent(versions: readonly Version[], version: string): VersionRow[] {
   const rows = registered(versions).filter((row) => !same(row.version, version));
   const fields = versions.find((one) => same(one.version, version))?.fields ?? null;
@@ -95,12 +95,12 @@ export function makeCurrent(versions: readonly Version[], version: string): Vers
           ? { ...row, status: "retired" }
           : row,
   );
-  // Without an N nothing is pushed out: what is N-1 stays so.
+  // Without an N nothing is replaced: N-1 stays.
   const pushed = rows.some((row) => row.status === "current") ? stepped : rows;
   return [{ version, status: "current", fields }, ...pushed];
 }
 
-/** It is accepted beside N; what was N-1 is retired. */
+/** It is accepted alongside N; the present N-1 is retired. */
 export function makePrevious(versions: readonly Version[], version: string): VersionRow[] {
   const rows = registered(versions).filter((row) => !same(row.version, version));
   const fields = versions.find((one) => same(one.version, version))?.fields ?? null;
@@ -112,13 +112,13 @@ export function makePrevious(versions: readonly Version[], version: string): Ver
 
 export function faultOf(text: string, versions: readonly Version[]): string | null {
   const typed = text.trim();
-  if (typed === "") return "Name a version, like v2.1.0.";
+  if (typed === "") return "Enter a version, such as v2.1.0.";
   if (!SEMVER.test(typed)) return "A version has three numbers, with an optional leading v: v2.1.0.";
   const known = versions.find((one) => same(one.version, typed));
-  return known && known.status === "current" ? `${known.version} is the current one already.` : null;
+  return known && known.status === "current" ? `${known.version} is already the current version.` : null;
 }
 
-/** What a new list refuses that was accepted before, with how many instances speak it. */
+/** The versions a new list refuses that were accepted before, with their instance counts. */
 export function refusedBy(
   next: readonly VersionRow[],
   versions: readonly Version[],
@@ -134,15 +134,15 @@ export function refusedBy(
 }
 
 export function refusedSentence(refused: readonly { version: string; instances: number }[]): string {
-  if (refused.length === 0) return "Nothing that is accepted now will be refused.";
+  if (refused.length === 0) return "No accepted version will be refused.";
   return refused
     .map(({ version, instances }) => {
       const who =
         instances === 0
-          ? "no instance in the map speaks it"
+          ? "no instance uses it"
           : instances === 1
-            ? "1 instance speaks it now"
-            : `${instances} instances speak it now`;
+            ? "1 instance uses it now"
+            : `${instances} instances use it now`;
       return `From the next message on, ${version} is refused; ${who}.`;
     })
     .join(" ");

@@ -1,13 +1,15 @@
-// Traffic weights: what was typed, what is wrong with it, and what it will do. `effectOf` is the router's law
-// (ruling 28, S137) told beforehand: of the liveliest instances each target gets its share, a target without
-// one lends it to the others, what no target names is asked only when no named one has an instance. Pure.
+// Traffic weights: typed input, its errors, and its effect. `effectOf` previews the router's rule (ruling 28,
+// S137): of the healthiest instances each target gets its share, a target without one passes it to the
+// others, agents without a target are used only when no target has an instance. Pure.
+
+import { noun, plural } from "~/plural";
 import type { AgentItem, EdgeItem } from "~/protocol/openapi";
 
 export type Instance = Pick<AgentItem, "agent_id" | "entity_id" | "cluster_id" | "liveness">;
-/** Target (`cluster:ID` or an agent's name) → what stands in its field. */
+/** Target (`cluster:ID` or an agent's name) → its field's text. */
 export type Draft = Record<string, string>;
 export type Weights = Record<string, number>;
-export const MOST_TARGETS = 200;
+export const MAX_TARGETS = 200;
 const TIER: Record<Instance["liveness"], number> = { healthy: 0, unknown: 1, zombie: 2, evicted: 3 };
 
 export function draftOf(weights: Weights): Draft {
@@ -19,20 +21,20 @@ export function isOf(agent: Instance, target: string): boolean {
   return agent.agent_id === target || agent.entity_id === target;
 }
 
-/** What is wrong with one field, in words. */
+/** The error of one field. */
 export function faultIn(text: string): string | null {
   const typed = text.trim();
-  if (typed === "") return "Give a number; 0 keeps work away.";
+  if (typed === "") return "Enter a number; 0 sends no work.";
   const weight = Number(typed);
-  if (Number.isNaN(weight)) return `“${typed}” is no number.`;
+  if (Number.isNaN(weight)) return `“${typed}” is not a number.`;
   if (!Number.isFinite(weight)) return "It must be a finite number.";
-  if (weight < 0) return "It may not be negative; 0 keeps work away.";
+  if (weight < 0) return "It must not be negative; 0 sends no work.";
   return null;
 }
 
 export interface Read {
   weights: Weights | null;
-  /** Why they cannot be saved, one sentence; null when they can. */
+  /** Why they cannot be saved, one sentence; null if they can. */
   fault: string | null;
   faults: Record<string, string>;
   sum: number;
@@ -50,13 +52,13 @@ export function readDraft(draft: Draft): Read {
   const names = Object.keys(draft);
   const fault =
     names.length === 0
-      ? "Name at least one target: a cluster or an agent."
-      : names.length > MOST_TARGETS
-        ? `At most ${MOST_TARGETS} targets can have a weight.`
+      ? "Add at least one target: a cluster or an agent."
+      : names.length > MAX_TARGETS
+        ? `At most ${MAX_TARGETS} targets can have a weight.`
         : Object.keys(faults).length > 0
-          ? "A weight cannot be used; see below it."
+          ? "Invalid weight; see its field."
           : sum === 0
-            ? "The weights may not all be zero: nobody would get the work. To stop it, open the circuit."
+            ? "The weights must not all be zero: no agent would get work. To stop it, force the circuit open."
             : Number.isFinite(sum)
               ? null
               : "The weights are too large to be added up.";
@@ -74,14 +76,14 @@ export function percent(share: number): string {
   return value < 0.1 ? "< 0.1 %" : `${Number(value.toFixed(1))} %`;
 }
 
-/** Weights are proportions, not percentages; say so when they do not add up to 100. */
+/** Weights are proportions, not percentages; show a note when they do not add up to 100. */
 export function sumSentence({ weights, sum }: Read): string | null {
   if (!weights || Math.abs(sum - 100) < 1e-9) return null;
   const shares = Object.entries(weights)
     .slice(0, 4)
     .map(([target, weight]) => `${percent(weight / sum)} ${plain(target)}`);
   const more = Object.keys(weights).length > 4 ? ", …" : "";
-  return `They add up to ${Number(sum.toFixed(3))}, not 100: as shares they are ${shares.join(", ")}${more}.`;
+  return `The weights add up to ${Number(sum.toFixed(3))}, not 100: the shares are ${shares.join(", ")}${more}.`;
 }
 
 export function plain(target: string): string {
@@ -89,10 +91,10 @@ export function plain(target: string): string {
 }
 
 export interface Effect {
-  /** Of each named target, what it really gets. */
+  /** The actual share of each target. */
   targets: Record<string, number>;
   agents: Record<string, number>;
-  /** What goes to agents no target names. */
+  /** The share of agents without a target. */
   rest: number;
   notes: string[];
 }
@@ -103,7 +105,7 @@ function best<T extends Instance>(agents: readonly T[]): T[] {
   return there.filter((agent) => TIER[agent.liveness] === tier);
 }
 
-/** null: no weights, so evenly among the liveliest. */
+/** null: no weights, so evenly across healthy instances. */
 export function effectOf(weights: Weights | null, instances: readonly Instance[]): Effect {
   const effect: Effect = { targets: {}, agents: {}, rest: 0, notes: [] };
   const give = (agents: readonly Instance[], share: number) => {
@@ -111,7 +113,7 @@ export function effectOf(weights: Weights | null, instances: readonly Instance[]
       effect.agents[one.agent_id] = (effect.agents[one.agent_id] ?? 0) + share / agents.length;
   };
   const able = instances.filter((agent) => agent.liveness !== "evicted");
-  if (able.length === 0) effect.notes.push("No instance is there: work waits until one comes.");
+  if (able.length === 0) effect.notes.push("No instances: work is queued until one registers.");
   if (weights === null) {
     give(best(able), able.length ? 1 : 0);
     return effect;
@@ -133,9 +135,10 @@ export function effectOf(weights: Weights | null, instances: readonly Instance[]
     give(others, effect.rest);
     if (others.length > 0)
       effect.notes.push(
-        `No target with a weight has an instance: ${count(others.length)} beside them get everything.`,
+        `No target with a weight has an instance: ${plural(others.length, "other instance gets", "other instances get")} everything.`,
       );
-    else if (able.length > 0) effect.notes.push("Nobody with a weight is there: work waits until one comes.");
+    else if (able.length > 0)
+      effect.notes.push("No target with a weight has an instance: work is queued until one registers.");
     return effect;
   }
   const live = asked.map((one) => ({ ...one, left: one.theirs.filter((agent) => good.has(agent.agent_id)) }));
@@ -151,13 +154,13 @@ export function effectOf(weights: Weights | null, instances: readonly Instance[]
   const idle = able.filter((agent) => !named.has(agent.agent_id)).length;
   if (idle > 0)
     effect.notes.push(
-      `${count(idle)} that no target names ${idle === 1 ? "gets" : "get"} nothing while a named one is there.`,
+      `${count(idle)} without a target ${noun(idle, "gets", "get")} nothing while a target has an instance.`,
     );
   return effect;
 }
 
 function count(instances: number): string {
-  return instances === 1 ? "1 instance" : `${instances} instances`;
+  return plural(instances, "instance");
 }
 
 export interface Hour {
@@ -165,7 +168,7 @@ export interface Hour {
   agents: Record<string, number>;
 }
 
-/** What the instances were sent in the last hour, by name or by type. */
+/** Messages sent to the instances in the last hour, by name or by type. */
 export function hourOf(edges: readonly EdgeItem[], instances: readonly Instance[]): Hour {
   const hour: Hour = { total: 0, agents: {} };
   const known = new Set(instances.map((one) => one.agent_id));
@@ -181,15 +184,15 @@ export interface Line {
   target: string;
   instances: number;
   healthy: number;
-  /** Shares by the weights that are saved and by those that would be. */
+  /** Shares by the saved weights and by the draft. */
   now: number;
   next: number;
-  /** Messages it got in the last hour, and those it would have got. */
+  /** Messages in the last hour, and the projected number. */
   got: number;
   would: number;
 }
 
-/** One line a target, saved or new, and a last one (`""`) for whoever none of them names. */
+/** One line per target, saved or new, and a last one (`""`) for agents without a target. */
 export function preview(
   saved: Weights | null,
   next: Weights,
@@ -220,7 +223,7 @@ export function preview(
   return lines;
 }
 
-/** Whole percents by instances that are there: what "evenly" comes to, written as weights. */
+/** Whole percents by present instances: an even split, written as weights. */
 export function byInstances(instances: readonly Instance[]): Weights {
   const there = best(instances);
   const clusters = new Map<string, number>();
@@ -241,7 +244,7 @@ export function byInstances(instances: readonly Instance[]): Weights {
   return Object.fromEntries(parts.map((part) => [part.target, part.whole]));
 }
 
-/** The border between two neighbours of the bar is moved: what one gains the other gives, the rest stays. */
+/** Moves the border between two neighbours of the bar: what one gains the other loses, the rest stays. */
 export function moved(draft: Draft, left: string, right: string, by: number): Draft {
   const [one, other] = [Number(draft[left]), Number(draft[right])];
   if (!Number.isFinite(one) || !Number.isFinite(other)) return draft;
@@ -250,10 +253,10 @@ export function moved(draft: Draft, left: string, right: string, by: number): Dr
   return { ...draft, [left]: tidy(one + step), [right]: tidy(other - step) };
 }
 
-/** "70 % to aws-eu, 30 % to onprem": what the button says it does. */
-export function saying(weights: Weights): string {
+/** "70 % to aws-eu, 30 % to onprem": the label of the save button. */
+export function weightsText(weights: Weights): string {
   const sum = Object.values(weights).reduce((total, weight) => total + weight, 0);
   const all = Object.entries(weights).sort((a, b) => b[1] - a[1]);
-  const said = all.slice(0, 2).map(([target, weight]) => `${percent(weight / sum)} to ${plain(target)}`);
-  return all.length > 2 ? `${said.join(", ")} and ${all.length - 2} more` : said.join(", ");
+  const largest = all.slice(0, 2).map(([target, weight]) => `${percent(weight / sum)} to ${plain(target)}`);
+  return all.length > 2 ? `${largest.join(", ")} and ${all.length - 2} more` : largest.join(", ");
 }

@@ -1,11 +1,11 @@
-// After a wrong clock: what is wrong with it stands in the line above; here a person says that it is right now.
+// After a clock jump: the line above shows the problem; here a person confirms that the clock is right.
 import { Button } from "@mantine/core";
 import { useState } from "react";
-import { goOnFromNow } from "~/acts/jobs";
+import { resumeFromNow } from "~/commands/jobs";
 import type { ClockHealth } from "~/protocol/openapi";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { exact } from "~/widgets/clock";
-import { useWhyNot } from "~/widgets/people";
-import { Sure } from "~/widgets/Sure";
+import { useWhyNot } from "~/widgets/users";
 
 export function FromNow({ clock }: { clock: ClockHealth }) {
   const denied = useWhyNot("operate");
@@ -25,18 +25,18 @@ export function FromNow({ clock }: { clock: ClockHealth }) {
       </div>
     );
   return (
-    <Sure
+    <ConfirmInline
       does="Resume from now"
       danger={false}
       onNo={() => setAsking(false)}
       onYes={async () => {
-        if (await goOnFromNow()) setAsking(false);
+        if (await resumeFromNow()) setAsking(false);
       }}
     >
       <p>
-        The gateway's clock shows {exact(clock.shows)}. If that is right, schedules fire by their next time
-        from now on. Nothing in between is made up for.
+        The gateway's clock shows {exact(clock.shows)}. If that is correct, schedules resume at their next
+        time. Missed runs in between are not caught up.
       </p>
-    </Sure>
+    </ConfirmInline>
   );
 }

@@ -1,12 +1,12 @@
-// Who leads the schedule, in one line that is always there: whether anybody does, how late it is, what waits.
+// Scheduler leadership in one line: the leader, its lag, what is waiting.
 import type { Problem } from "~/api/client";
 import type { SchedulerItem } from "~/protocol/openapi";
 import { Ago, Id } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { useNow } from "~/widgets/now";
-import { until } from "./jobs/words";
-import { leading } from "./leading";
+import { until } from "./jobs/jobText";
 import classes from "./Scheduler.module.css";
+import { schedulerStatus } from "./schedulerStatus";
 
 interface Asked {
   data: SchedulerItem | undefined;
@@ -19,27 +19,27 @@ export function Leader({ asked: { data, error } }: { asked: Asked }) {
     return (
       <p className={classes.leader} role="status">
         {error ? (
-          <span className={classes.stale}>! Not known who leads: {error.message}</span>
+          <span className={classes.stale}>! Leader unknown: {error.message}</span>
         ) : (
-          "Asking who leads…"
+          "Loading the leader…"
         )}
       </p>
     );
-  const stands = leading(data);
+  const stands = schedulerStatus(data);
   const { leader } = data;
   return (
-    <p className={classes.leader} role="status" aria-label="Leader of the schedule">
+    <p className={classes.leader} role="status" aria-label="Scheduler leader">
       <Tag tone={stands.tone}>
         {stands.mark} {stands.word}
       </Tag>
       {leader && (
         <>
           <span>
-            {leader.is_live ? "led by " : "last led by "}
+            {leader.is_live ? "leader: " : "last leader: "}
             <Id id={leader.holder} length={18} />
             {leader.is_this_gateway && " (this gateway)"}
           </span>
-          <span title="It rises by one with every change of leader; what a leader of before still writes is refused.">
+          <span title="Increases by one with every change of leader; writes of an earlier leader are refused.">
             epoch <b>{leader.epoch}</b>
           </span>
           <span>
@@ -47,7 +47,7 @@ export function Leader({ asked: { data, error } }: { asked: Asked }) {
           </span>
         </>
       )}
-      <span>{data.next_at ? <>next {until(data.next_at, now)}</> : "nothing is scheduled"}</span>
+      <span>{data.next_at ? <>next {until(data.next_at, now)}</> : "nothing scheduled"}</span>
       <span className={classes.wide}>{stands.says}</span>
       {error && <span className={classes.stale}>Not up to date: {error.message}</span>}
     </p>

@@ -1,14 +1,14 @@
-// Scheduler & Lifecycle (view 4): who leads, the last and the next hours of timed work, and below it jobs, dead
-// letters, heartbeats and scaling triggers. The URL holds the board, what is chosen and the window.
-import { useAnswer } from "~/api/questions";
+// Scheduler & Lifecycle (view 4): leader, a timeline of past and upcoming runs, and below it jobs, dead
+// letters, heartbeats and scaling triggers. The URL holds the board, the selection and the time window.
+import { useApi } from "~/api/queries";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { type Board, Boards } from "~/widgets/Boards";
+import { DeadLetters } from "./dead-letters/DeadLetters";
 import { FromNow } from "./FromNow";
 import { Heartbeats } from "./heartbeats/Heartbeats";
 import { Jobs } from "./jobs/Jobs";
 import { Leader } from "./Leader";
-import { Letters } from "./letters/Letters";
 import classes from "./Scheduler.module.css";
 import { Scaling } from "./scaling/Scaling";
 import { Timeline } from "./timeline/Timeline";
@@ -20,13 +20,13 @@ const NAMES = {
   heartbeats: "Heartbeats",
   scaling: "Scaling",
 } as const;
-/** The gateway counts so far. */
+/** The gateway's counting limit. */
 const COUNTED = 1_000;
 type Name = keyof typeof NAMES;
 const KEYS: Record<Name, string> = { jobs: "j", letters: "l", heartbeats: "h", scaling: "s" };
 const PAGES: Record<Name, () => React.JSX.Element> = {
   jobs: Jobs,
-  letters: Letters,
+  letters: DeadLetters,
   heartbeats: Heartbeats,
   scaling: Scaling,
 };
@@ -38,7 +38,7 @@ function boardOf(text: string | undefined): Name {
 export function Scheduler() {
   const [url, setUrl] = useUrl();
   const board = boardOf(url.board);
-  const scheduler = useAnswer("/v1/scheduler", undefined, { every: 3_000, keep: true });
+  const scheduler = useApi("/v1/scheduler", undefined, { every: 3_000, keep: true });
   const agents = useAgents();
   const silent = agents.data?.items.filter((one) => one.liveness === "zombie").length ?? 0;
   const dead = scheduler.data?.dead_letters ?? 0;
@@ -46,7 +46,7 @@ export function Scheduler() {
   useKeys(
     {
       g: {
-        says: "To the timeline",
+        says: "Focus the timeline",
         run: () => document.querySelector<HTMLElement>("[data-strip] [tabindex='0']")?.focus(),
       },
       f: {
@@ -54,14 +54,14 @@ export function Scheduler() {
         run: () => document.querySelector<HTMLElement>("[data-board] input[type='text']")?.focus(),
       },
       t: {
-        says: "To the list",
+        says: "Focus the list",
         run: () =>
           document
             .querySelector<HTMLElement>("[data-board] :is(tr[data-reached], [data-cell][tabindex='0'])")
             ?.focus(),
       },
       d: {
-        says: "To what is chosen",
+        says: "Focus the selected item",
         run: () => document.querySelector<HTMLElement>("[data-board] aside")?.focus(),
       },
       ...Object.fromEntries(
@@ -82,7 +82,7 @@ export function Scheduler() {
     name: NAMES[name],
     to: "/scheduler",
     search: {
-      // Also the first: a link that says less is current wherever one that says more is.
+      // Also for the first board: a link with fewer parameters would match every other board too.
       board: name,
       ...(url.window && { window: url.window }),
     },
@@ -106,7 +106,7 @@ export function Scheduler() {
   );
 }
 
-/** What a board keeps in the address, and another has no use for. */
+/** Search parameters that belong to one board only. */
 const LEFT = {
   q: null,
   job: null,

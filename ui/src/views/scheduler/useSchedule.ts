@@ -1,19 +1,19 @@
-// What the boards ask, in one place: two that ask the same share one answer.
+// The scheduler boards' queries in one place: equal queries share one response.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { get, type Problem } from "~/api/client";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { DeadLetterItem, JobItem } from "~/protocol/openapi";
 
 const PAGES = 20;
 const MANY = 300;
 
-/** Every five seconds; a long list less often, since each look asks for all its pages. */
+/** Every five seconds; a long list less often, since each refresh fetches all its pages. */
 function often(query: { state: { data?: { items: readonly unknown[] } | undefined } }): number {
   return (query.state.data?.items.length ?? 0) > MANY ? 30_000 : 5_000;
 }
 
-/** Page by page, up to two thousand: a list that is looked through, not scrolled for ever. */
+/** Page by page, up to two thousand items. */
 async function whole<T>(
   page: (cursor: string | null) => Promise<{ items: T[]; next_cursor: string | null }>,
 ) {
@@ -51,11 +51,11 @@ export function useLetters(state: LetterState, kind: LetterKind | null) {
   });
 }
 
-/** The fleet; a large one less often, since each answer is the whole of it. */
+/** The fleet; a large one less often, since each response is the whole of it. */
 export function useAgents() {
   const [many, setMany] = useState(false);
-  const asked = useAnswer("/v1/agents", undefined, { keep: true, every: many ? 15_000 : 4_000 });
-  const isMany = (asked.data?.items.length ?? 0) > MANY;
+  const request = useApi("/v1/agents", undefined, { keep: true, every: many ? 15_000 : 4_000 });
+  const isMany = (request.data?.items.length ?? 0) > MANY;
   if (isMany !== many) setMany(isMany);
-  return asked;
+  return request;
 }

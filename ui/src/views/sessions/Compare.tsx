@@ -1,34 +1,33 @@
-// Two sessions side by side (`/compare?left=&right=`): what became of each, where they part, step by step,
-// and what each remembers. Keys n and p go from difference to difference; `at` in the URL is where one is.
+// Session comparison (`/compare?left=&right=`): outcomes, the first difference, steps side by side, and
+// memory. Keys n and p move between differences; `at` in the URL is the current one.
 import { Button } from "@mantine/core";
 import { useMemo, useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
-import { Empty, Shown } from "~/widgets/Panel";
+import { Empty, Loaded } from "~/widgets/Panel";
 import { type Aligned, CHANGE_ORDER, CHANGES, lines, nextDifference, read } from "./compare/aligned";
 import { Choose } from "./compare/Choose";
 import classes from "./compare/Compare.module.css";
+import { ComparedSteps } from "./compare/ComparedSteps";
 import { Heading, Remembered } from "./compare/Heading";
-import { Steps } from "./compare/Steps";
 
 export function Compare() {
   const [url, setUrl] = useUrl();
   const { left, right } = url;
   const both = left !== undefined && right !== undefined;
-  const asked = useAnswer("/v1/compare", { left, right }, { enabled: both });
+  const query = useApi("/v1/compare", { left, right }, { enabled: both });
   return (
     <section className={classes.view} aria-label="Compare two sessions">
       <h1 className="unseen">Compare two sessions</h1>
       <Choose left={left} right={right} onChange={(changes) => setUrl(changes)} />
       {both ? (
-        <Shown asked={asked} rows={10}>
+        <Loaded query={query} rows={10}>
           {(answer) => <Compared key={`${left} ${right}`} compared={read(answer)} />}
-        </Shown>
+        </Loaded>
       ) : (
         <Empty command="observatory compare <session> <session>">
-          Choose two sessions: how it was and how it is. In the list of sessions, x chooses a row and c
-          compares.
+          Select two sessions, before and after. In the list of sessions, x selects a row and c compares.
         </Empty>
       )}
     </section>
@@ -49,7 +48,7 @@ function Compared({ compared }: { compared: Aligned }) {
       n: { says: "Next difference", run: () => goTo(nextDifference(steps, at, 1)) },
       p: { says: "Previous difference", run: () => goTo(nextDifference(steps, Math.max(at, 0), -1)) },
       d: {
-        says: "Only differences, or all",
+        says: "Toggle: only differences",
         run: () => setUrl({ show: onlyDifferences ? "all" : null }, true),
       },
     },
@@ -67,7 +66,7 @@ function Compared({ compared }: { compared: Aligned }) {
           ))}
         </ul>
         <Button size="compact-xs" disabled={first === null} onClick={() => goTo(first?.index ?? null)}>
-          {first === null ? "They do not differ" : `Where they part: step ${first.index + 1}`}
+          {first === null ? "No differences" : `First difference: step ${first.index + 1}`}
         </Button>
         <Button
           size="compact-xs"
@@ -105,7 +104,7 @@ function Compared({ compared }: { compared: Aligned }) {
       {steps.length === 0 ? (
         <Empty>Neither session has a step yet.</Empty>
       ) : (
-        <Steps
+        <ComparedSteps
           shown={shown}
           at={at}
           sessions={[compared.left.session_id, compared.right.session_id]}

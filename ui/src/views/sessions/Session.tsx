@@ -1,19 +1,19 @@
-// The drill-down, a session's flight recorder: causal graph, step, scratchpad and console in three panes that
-// can be moved; tabs on a phone. What is selected, coloured, scrubbed to and played stands in the URL.
+// The session page: causal graph, step, scratchpad and console in three resizable panes; tabs on a phone.
+// Selection, colouring, scrub position and playback are in the URL.
 import { useElementSize } from "@mantine/hooks";
 import { Link, useParams } from "@tanstack/react-router";
 import { useCallback, useRef, useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { useConnection } from "~/live/useLive";
 import type { SessionAnswer } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
-import { Empty, Loading, Trouble } from "~/widgets/Panel";
+import { Empty, ErrorNotice, Loading } from "~/widgets/Panel";
 import { Console } from "./console/Console";
 import { Dag } from "./dag/Dag";
 import { type Step, stepNamed } from "./dag/graph";
+import { walk } from "./dag/navigation";
 import { useGraph } from "./dag/useGraph";
-import { walk } from "./dag/walk";
 import { Agents } from "./page/Agents";
 import { Header } from "./page/Header";
 import classes from "./page/Page.module.css";
@@ -23,48 +23,52 @@ import { Memory } from "./scratch/Memory";
 import { Scratchpad } from "./scratch/Scratchpad";
 import { Scrub } from "./scratch/Scrub";
 import { useInfected } from "./scratch/useInfected";
-import type { Lit } from "./step/lit";
+import type { Highlight } from "./step/highlight";
 import { StepPanel } from "./step/StepPanel";
 
 export function Session() {
   const { sessionId } = useParams({ strict: false }) as { sessionId: string };
-  const asked = useAnswer("/v1/sessions/{session_id}", undefined, {
+  const query = useApi("/v1/sessions/{session_id}", undefined, {
     params: { session_id: sessionId },
     every: 3_000,
   });
-  if (asked.data) return <Opened key={asked.data.session_id} told={asked.data} />;
-  if (asked.error?.code === 404)
+  if (query.data) return <Opened key={query.data.session_id} details={query.data} />;
+  if (query.error?.code === 404)
     return (
       <div className={classes.page}>
         <Empty command="observatory tail">
-          There is no session {sessionId} here. It may belong to another tenant, or no agent has spoken in it
-          yet: an id that begins later shows up by itself. <Link to="/sessions">All sessions</Link>
+          There is no session {sessionId}. It may belong to another tenant, or have no messages yet: a session
+          that starts later appears automatically. <Link to="/sessions">All sessions</Link>
         </Empty>
       </div>
     );
   return (
     <div className={classes.page}>
-      {asked.error ? <Trouble problem={asked.error} again={() => asked.refetch()} /> : <Loading rows={6} />}
+      {query.error ? (
+        <ErrorNotice problem={query.error} again={() => query.refetch()} />
+      ) : (
+        <Loading rows={6} />
+      )}
     </div>
   );
 }
 
-function Opened({ told }: { told: SessionAnswer }) {
-  const sessionId = told.session_id;
+function Opened({ details }: { details: SessionAnswer }) {
+  const sessionId = details.session_id;
   const [url, setUrl] = useUrl();
   const { graph, ready, at: asOf } = useGraph(sessionId);
   const connection = useConnection();
-  // By the room there is, not the window's: a peek beside the page takes some of it.
+  // By the available width, not the window's: an open side panel takes some of it.
   const { ref: body, width } = useElementSize();
   const phone = (width || window.innerWidth) < 700;
   const narrow = (width || window.innerWidth) < 1180;
-  const [lit, setLit] = useState<Lit | null>(null);
+  const [lit, setLit] = useState<Highlight | null>(null);
   const [opened, setOpened] = useState(0);
   const at = /^\d+$/.test(url.at ?? "") ? Number(url.at) : null;
   const selected = stepNamed(graph, url.step);
   const infected = useInfected(sessionId, url.fact, url.colour === "infection" || url.fact !== undefined);
 
-  // Another step has other reasoning: what was playing of the old one ends.
+  // Another step has other reasoning: playback of the old one ends.
   const stopped = useRef<{ play?: null }>({});
   stopped.current = url.play === "reasoning" ? { play: null } : {};
   const select = useCallback(
@@ -126,11 +130,11 @@ function Opened({ told }: { told: SessionAnswer }) {
   const scrub = <Scrub graph={graph} at={at} />;
   return (
     <div className={classes.page}>
-      <Header told={told} graph={graph} />
-      <Agents sessionId={sessionId} graph={graph} members={told.agents} select={choose} />
+      <Header session={details} graph={graph} />
+      <Agents sessionId={sessionId} graph={graph} members={details.agents} select={choose} />
       {ready && connection !== "live" && connection !== "connecting" && (
         <p className={classes.offline} role="status">
-          Not live: the gateway is away. You see what came last
+          Not live: the gateway is unreachable. Showing the last data
           {asOf && (
             <>
               , <Ago at={asOf} />
@@ -158,7 +162,7 @@ function Opened({ told }: { told: SessionAnswer }) {
           </div>
         ) : (
           <Split
-            lie="beside"
+            lie="side-by-side"
             name="session.step"
             label="Width of the step panel"
             start={narrow ? 0.6 : 0.68}
@@ -179,7 +183,7 @@ function Opened({ told }: { told: SessionAnswer }) {
                     <Tabs label="Below the graph" tabs={[scratch, memory, hands]} />
                   ) : (
                     <Split
-                      lie="beside"
+                      lie="side-by-side"
                       name="session.console"
                       label="Width of the scratchpad"
                       start={0.46}

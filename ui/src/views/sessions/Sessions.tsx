@@ -1,20 +1,20 @@
-// Session Cluster Manager, the list (view 2): alarms to act on, all sessions, what they cost. The URL holds
-// search, filters, order, the sessions chosen for comparing, and what is peeked at.
+// Session Cluster Manager, the list (view 2): alerts to act on, all sessions, their cost. The URL holds
+// search, filters, order, the sessions selected for comparison, and the peek.
 import { Button } from "@mantine/core";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { live } from "~/live/connection";
 import { useConnection } from "~/live/useLive";
 import { useKeys } from "~/shell/keys";
-import { usePeekList } from "~/shell/peeking";
+import { usePeekList } from "~/shell/peek";
 import { useUrl } from "~/useUrl";
-import { Empty, Loading, Trouble } from "~/widgets/Panel";
-import { Alarms } from "./list/Alarms";
+import { Empty, ErrorNotice, Loading } from "~/widgets/Panel";
+import { CostAgainstCap } from "./list/CostAgainstCap";
 import { FilterBar, NO_FILTER } from "./list/FilterBar";
 import { isFiltered, readFilters } from "./list/filters";
+import { LoopAlerts } from "./list/LoopAlerts";
 import { PauseChoice } from "./list/PauseChoice";
-import { Spend } from "./list/Spend";
-import { Stuck } from "./list/Stuck";
+import { StuckSessions } from "./list/StuckSessions";
 import { Table } from "./list/Table";
 import { useCursor } from "./list/useCursor";
 import { useSessions } from "./list/useSessions";
@@ -56,11 +56,11 @@ export function Sessions() {
       k: { says: "Previous session", run: () => move(-1) },
       ArrowDown: { says: "Next session", run: () => move(1) },
       ArrowUp: { says: "Previous session", run: () => move(-1) },
-      Enter: { says: "Open the session", run: () => at && open(at) },
+      Enter: { says: "Open session", run: () => at && open(at) },
       Space: { says: "Peek at the session", run: togglePeek },
       p: { says: "Pause an agent of the session", run: () => setPausing(at) },
-      x: { says: "Choose the session for comparing", run: () => at && choose(at) },
-      c: { says: "Compare the two chosen", run: () => chosen.length === 2 && compare() },
+      x: { says: "Select the session for comparison", run: () => at && choose(at) },
+      c: { says: "Compare the two selected", run: () => chosen.length === 2 && compare() },
       f: { says: "Search sessions", run: () => field.current?.focus() },
     },
     "Sessions",
@@ -71,7 +71,7 @@ export function Sessions() {
       <h1 className="unseen">Session Cluster Manager</h1>
       <div className={classes.inside}>
         <div className={classes.main}>
-          <Alarms sessions={byId} />
+          <LoopAlerts sessions={byId} />
           <FilterBar
             filters={filters}
             counts={sessions.counts}
@@ -81,13 +81,16 @@ export function Sessions() {
           {chosen.length > 0 && (
             <div className={classes.chosen} role="status">
               <span>
-                {chosen.length === 1 ? "One chosen; choose a second to compare." : "Two sessions chosen."}
+                {chosen.length === 1
+                  ? "1 session selected; select a second to compare."
+                  : "2 sessions selected."}
               </span>
               <Button size="compact-xs" disabled={chosen.length !== 2} onClick={compare}>
                 Compare
               </Button>
               <Button size="compact-xs" variant="subtle" onClick={() => setUrl({ chosen: null }, true)}>
-                Let go
+                {" "}
+                Clear selection{" "}
               </Button>
             </div>
           )}
@@ -103,8 +106,8 @@ export function Sessions() {
           />
         </div>
         <aside className={classes.aside} aria-label="Cost and stuck sessions">
-          <Spend live={sessions.live} />
-          <Stuck live={sessions.live} onAll={() => setUrl({ ...NO_FILTER, stuck: "yes" })} />
+          <CostAgainstCap live={sessions.live} />
+          <StuckSessions live={sessions.live} onAll={() => setUrl({ ...NO_FILTER, stuck: "yes" })} />
         </aside>
       </div>
       {pausing && <PauseChoice sessionId={pausing} onClose={() => setPausing(null)} />}
@@ -119,16 +122,14 @@ interface Footed {
   setUrl: (changes: Record<string, string | null>, replace?: boolean) => void;
 }
 
-const AWAY = new Error(
-  "The gateway cannot be reached, so no sessions are shown. Nothing is lost; it is tried again.",
-);
+const AWAY = new Error("The gateway is unreachable, so no sessions are shown. Nothing is lost; retrying.");
 
-/** Below the rows: how many, older ones, and where else to look. */
+/** Below the rows: the count, older ones, and a link to the archive search. */
 function Foot({ sessions, q, filtered, setUrl }: Footed) {
   const { rows, ready, hasOlder, loading, problem } = sessions;
   const connection = useConnection();
   if (!ready && (connection === "waiting" || connection === "refused"))
-    return <Trouble problem={AWAY} again={() => live.retry()} />;
+    return <ErrorNotice problem={AWAY} again={() => live.retry()} />;
   if (!ready) return <Loading rows={6} />;
   const older = () => {
     setUrl({ older: "yes" }, true);
@@ -138,11 +139,11 @@ function Foot({ sessions, q, filtered, setUrl }: Footed) {
     <>
       {rows.length === 0 && sessions.live.length === 0 && !filtered && (
         <Empty command="observatory demo">
-          No session yet. One begins with an agent's first message; to see a whole mesh at work:
+          No sessions yet. A session starts with an agent's first message; to start a demo mesh:
         </Empty>
       )}
       {rows.length === 0 && filtered && (
-        <span>No session fits. Clear a filter, or look in all messages.</span>
+        <span>No matching sessions. Clear a filter, or search all messages.</span>
       )}
       {rows.length > 0 && <span>{rows.length.toLocaleString("en")} sessions</span>}
       {hasOlder && (

@@ -1,4 +1,4 @@
-// The settings: who is told, who may call, what is kept, how the mesh is judged, and how the windows look.
+// The settings: notifications, inbound connections, data, detectors, and appearance.
 import { Link, useParams } from "@tanstack/react-router";
 import { Suspense } from "react";
 import { Boards } from "~/widgets/Boards";
@@ -22,7 +22,7 @@ export function Settings() {
         </Suspense>
       ) : (
         <Empty>
-          The settings have no section “{section}”. <Link to="/settings">To the alerts</Link>
+          There is no settings section “{section}”. <Link to="/settings">Open alerts</Link>
         </Empty>
       )}
     </Boards>

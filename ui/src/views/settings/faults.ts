@@ -1,10 +1,10 @@
-// Where a refusal belongs: the gateway names a member by a path, by the reason, or at the head of its sentence.
-// What belongs to no field of the form is told above its buttons. Pure.
+// Assigns a refusal to form fields: the gateway names a member by a path, by the reason, or at the start of
+// its sentence. Anything else is shown above the form's buttons. Pure.
 import type { Problem } from "~/api/client";
 
 export type Faults = Record<string, string>;
 
-/** Reasons that are about one member of the body. */
+/** Reasons about one member of the body. */
 const MEMBERS: Record<string, string> = {
   bad_url: "url",
   bad_secret: "secret",
@@ -16,7 +16,7 @@ const MEMBERS: Record<string, string> = {
 
 const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** The field a path is about: `$.mapping.target.agent`, `mapping.intent` and `loops` all have one. */
+/** The field of a path: `$.mapping.target.agent`, `mapping.intent` and `loops` all have one. */
 export function fieldOf(path: string, fields: readonly string[]): string | undefined {
   const parts = path.replace(/^\$\.?/, "").split(/[.[\]]+/);
   for (let from = 0; from < parts.length; from += 1)

@@ -15,49 +15,49 @@ export const SECTIONS: readonly SettingsSection[] = [
   {
     id: "alerts",
     name: "Alerts",
-    group: "Who is told",
+    group: "Notifications",
     page: page(() => import("./alerts/Alerts"), "Alerts"),
   },
   {
     id: "channels",
     name: "Channels",
-    group: "Who is told",
+    group: "Notifications",
     page: page(() => import("./channels/Channels"), "Channels"),
   },
   {
     id: "exporters",
     name: "Exporters",
-    group: "Who is told",
+    group: "Notifications",
     page: page(() => import("./exporters/Exporters"), "Exporters"),
   },
   {
     id: "hooks",
-    name: "Hooks in",
-    group: "Who may call",
+    name: "Inbound webhooks",
+    group: "Inbound",
     page: page(() => import("./hooks/Hooks"), "Hooks"),
   },
   {
     id: "telemetry",
-    name: "Telemetry in",
-    group: "Who may call",
+    name: "OTLP ingest",
+    group: "Inbound",
     page: page(() => import("./telemetry/Telemetry"), "Telemetry"),
   },
   {
     id: "redaction",
     name: "Redaction",
-    group: "What is kept",
+    group: "Data",
     page: page(() => import("./redaction/Redaction"), "Redaction"),
   },
   {
     id: "retention",
     name: "Retention",
-    group: "What is kept",
+    group: "Data",
     page: page(() => import("./retention/Retention"), "Retention"),
   },
   {
     id: "peers",
     name: "Federation",
-    group: "What is kept",
+    group: "Data",
     page: page(() => import("./peers/Peers"), "Peers"),
   },
   {
@@ -72,7 +72,7 @@ export const SECTIONS: readonly SettingsSection[] = [
     group: "The mesh",
     page: page(() => import("./regions/Regions"), "Regions"),
   },
-  { id: "you", name: "Appearance", group: "You", page: page(() => import("./you/You"), "You") },
+  { id: "you", name: "Appearance", group: "You", page: page(() => import("./you/Account"), "Account") },
 ];
 
 export const FIRST = "alerts";

@@ -1,4 +1,4 @@
-// A span of time as people write it, and back: `90`, `5 min`, `1 h`, `7 d`. Pure.
+// Time spans as typed, and back: `90`, `5 min`, `1 h`, `7 d`. Pure.
 const UNITS: readonly [string, number][] = [
   ["d", 86_400],
   ["h", 3_600],
@@ -7,29 +7,29 @@ const UNITS: readonly [string, number][] = [
 ];
 const NAMES: Record<string, number> = { "": 1, s: 1, sec: 1, m: 60, min: 60, h: 3_600, d: 86_400 };
 
-/** The shortest exact way to say it: 300 is `5 min`, 90 is `90 s`. */
+/** The shortest exact form: 300 is `5 min`, 90 is `90 s`. */
 export function spanText(seconds: number): string {
   if (seconds === 0) return "0 s";
   for (const [unit, size] of UNITS) if (seconds % size === 0) return `${seconds / size} ${unit}`;
   return `${seconds} s`;
 }
 
-/** Seconds; null where it is no span. */
+/** Seconds; null if invalid. */
 export function secondsOf(text: string): number | null {
   const [, figure, unit = ""] = /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$/i.exec(text) ?? [];
   const size = NAMES[unit.toLowerCase()];
   return figure === undefined || size === undefined ? null : Number(figure) * size;
 }
 
-/** A fault in words, or none; both ends count. */
+/** An error message, or none; both limits are inclusive. */
 export function spanFault(text: string, least: number, most: number): string | undefined {
   const seconds = secondsOf(text);
-  if (seconds === null) return "Write a time such as 90 s, 5 min or 1 h.";
-  if (seconds < least || seconds > most) return `From ${spanText(least)} to ${spanText(most)}.`;
+  if (seconds === null) return "Enter a time such as 90 s, 5 min or 1 h.";
+  if (seconds < least || seconds > most) return `Must be from ${spanText(least)} to ${spanText(most)}.`;
   return undefined;
 }
 
-/** A list of spans with commas: how long to wait between tries. */
+/** A list of spans separated by commas: the retry delays. */
 export function spansOf(text: string): number[] | null {
   const parts = text
     .split(",")

@@ -1,7 +1,8 @@
-"""Claude Code's hooks: `observatory hook` (or `python -m observatory.sdk.integrations.claude_code`).
+"""Claude Code hook command: `observatory hook` (or `python -m observatory.sdk.integrations.claude_code`).
 
-One small process for each hook: the hook's JSON on stdin, the answer's on stdout. It imports neither the
-house nor the SDK's sender, and every call ends within its box but for a gate, which ends within its own.
+One small process per hook event: the hook's JSON on stdin, the answer's on stdout. It imports neither the
+gateway nor the SDK's sender. Every call ends within its time limit (`--box`), a gate within its own
+(`--wait`).
 """
 
 import contextlib
@@ -12,17 +13,17 @@ from typing import Any
 import msgspec
 
 from observatory.errors import ObservatoryError
-from observatory.sdk.credentials import find_door
+from observatory.sdk.credentials import find_credentials
 from observatory.sdk.errors import NotConfigured
 from observatory.sdk.integrations.claude_code import events
-from observatory.sdk.integrations.claude_code.hook import PAUSED, Hook, Options
-from observatory.sdk.integrations.claude_code.memory import MOST_KEPT
-from observatory.sdk.integrations.claude_code.wire import Away, boxed
+from observatory.sdk.integrations.claude_code.hook import PAUSED, Hook, HookOptions
+from observatory.sdk.integrations.claude_code.memory import MAX_KEPT
+from observatory.sdk.integrations.claude_code.wire import Away, time_limit
 
 __all__ = ["main"]
 
 GATES = ("UserPromptSubmit", "PreToolUse", "PermissionRequest")
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 GRACE_S = 3.0
 BLOCK = 2  # the exit code that stops the tool; any other failure lets it run
 USAGE = (
@@ -33,44 +34,46 @@ USAGE = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code. 0 with or without an answer; 2 blocks; 1 tells the user and lets the work go on."""
-    words = sys.argv[1:] if argv is None else argv
+    """The exit code. 0 with or without an answer; 2 blocks; 1 shows an error to the user and does not
+    block."""
+    args = sys.argv[1:] if argv is None else argv
     try:
-        options = options_of(words)
+        options = options_of(args)
     except ValueError as exc:
-        is_gate = any(one.partition("=")[0] in ("--ask", "--permissions", "--on-away") for one in words)
+        is_gate = any(one.partition("=")[0] in ("--ask", "--permissions", "--on-away") for one in args)
         return _complain(f"{exc}. {USAGE}", BLOCK if is_gate else 1)
     try:
         event = read()
     except ValueError as exc:
-        # Which tool it was cannot be known: with a list of tools that need approval it may be one of them.
+        # The tool is unknown: it could be one that needs approval.
         is_gate = bool(options.ask) or options.denies_away
         return _complain(f"{exc}; nothing was recorded", BLOCK if is_gate else 1)
     return _run(event, options)
 
 
-def _run(event: events.Json, options: Options) -> int:
+def _run(event: events.Json, options: HookOptions) -> int:
     hook: Hook | None = None
     try:
-        door = find_door()
-        if door.is_nats:
-            raise NotConfigured("a hook reaches the gateway by http or https: set OBSERVATORY_URL to that")
+        credentials = find_credentials()
+        if credentials.is_nats:
+            raise NotConfigured("hooks need a gateway URL with http or https: set OBSERVATORY_URL")
         gate = event.get("hook_event_name") in GATES
-        with boxed((options.wait_s if gate else options.box_s) + GRACE_S):
-            hook = Hook(event, options, door)
+        with time_limit((options.wait_s if gate else options.box_s) + GRACE_S):
+            hook = Hook(event, options, credentials)
             _finish(hook, hook.judge())
     except ObservatoryError as exc:
         return _failed(event, options, str(exc), hook)
-    except Away as why:  # a lock nobody lets go, a disk that hangs
+    except Away as why:  # a lock that is not released, a disk that hangs
         return _failed(event, options, f"its own files could not be used in time ({why})", hook)
-    except Exception as exc:  # noqa: BLE001 - the runner: whatever fails here, the agent's work is not what pays for it
+    except Exception as exc:  # noqa: BLE001 - top level: no failure here may break the agent's work
         return _failed(event, options, f"{type(exc).__name__}: {exc}", hook)
     return 0
 
 
 def _finish(hook: Hook, answer: events.Json) -> None:
-    """Say the answer, with what people injected. It counts as given once it is said, and then only once."""
-    if hook.name not in events.HEARS or "continue" in answer:
+    """Write the answer with injected prompts. A prompt counts as delivered once it is written, and only
+    once."""
+    if hook.name not in events.ACCEPTS_CONTEXT or "continue" in answer:
         _answer(hook, answer)
         return
     with hook.memory.giving():
@@ -80,21 +83,19 @@ def _finish(hook: Hook, answer: events.Json) -> None:
                 for one in hook.orders.take_prompts(hook.session_id)
                 if one.delivery_id not in session.given
             ]
-            late = [one for one in hook.heard_late if one.delivery_id not in session.given]
-            standing = hook.orders.instructions
-            new = standing if standing != session.instructed else None
-        texts = [f"Standing instructions for this agent:\n{new}"] if new else []
-        texts += [
-            f"{one.by or 'An operator'} says, by way of the Observatory:\n{one.text}" for one in prompts
-        ]
+            late = [one for one in hook.late_verdicts if one.delivery_id not in session.given]
+            current = hook.orders.instructions
+            new = current if current != session.instructed else None
+        texts = [f"OrderState instructions for this agent:\n{new}"] if new else []
+        texts += [f"{one.by or 'An operator'} says through the Observatory:\n{one.text}" for one in prompts]
         texts += [_late(one.body or {}) for one in late]
         _answer(hook, events.with_context(answer, hook.event, "\n\n".join(texts)) if texts else answer)
         if texts:
             with hook.memory.session() as session:
                 ids = [*(one.delivery_id for one in prompts), *(one.delivery_id for one in late)]
-                session.given = [*session.given, *ids][-MOST_KEPT:]
-                session.instructed = standing
-    ids = [*hook.orders.take_acks(), *(one.delivery_id for one in hook.heard_late)]
+                session.given = [*session.given, *ids][-MAX_KEPT:]
+                session.instructed = current
+    ids = [*hook.orders.take_acks(), *(one.delivery_id for one in hook.late_verdicts)]
     if ids:
         hook.wire.acknowledge(ids, hook.options.box_s)
 
@@ -102,29 +103,31 @@ def _finish(hook: Hook, answer: events.Json) -> None:
 def _late(body: dict[str, Any]) -> str:
     note = f" ({body['note']})" if body.get("note") else ""
     return (
-        f"{body.get('by') or 'A person'} answered a request that had not been waited for any longer: "
-        f"{body.get('verdict')}{note}. It was not run; ask again if it is still wanted."
+        f"{body.get('by') or 'A person'} answered a request after it had timed out: "
+        f"{body.get('verdict')}{note}. It was not run; ask again if it is still needed."
     )
 
 
 def _answer(hook: Hook, answer: events.Json) -> None:
-    hook.is_answered = True  # two answers would be none: what is no JSON is not obeyed
+    hook.is_answered = True  # two answers would be invalid JSON, which is ignored
     _write(answer)
 
 
-def _failed(event: events.Json, options: Options, why: str, hook: Hook | None = None) -> int:
-    """Telemetry fails open, a gate closed. Its user is told as a session begins, not at every step."""
+def _failed(event: events.Json, options: HookOptions, why: str, hook: Hook | None = None) -> int:
+    """Telemetry fails open, a gate closed. The user is informed at session start, not at every step."""
     name = event.get("hook_event_name")
     is_shut = hook is not None and hook.is_shut
     is_permission = name == "PermissionRequest" and options.permissions
     if hook is not None and hook.is_answered:
-        print(f"observatory hook: {why}; it had answered", file=sys.stderr)
+        print(f"observatory hook: {why}; the answer was already written", file=sys.stderr)
     elif is_permission or (name == "PreToolUse" and events.needs_approval(event, options.ask)):
         _write(
-            events.denied(event, f"It needs a person's approval, and the Observatory cannot be asked: {why}")
+            events.denied(
+                event, f"It needs a person's approval, and the Observatory cannot be reached: {why}"
+            )
         )
     elif options.denies_away and name == "PreToolUse":
-        why = f"No tool may be run while the Observatory cannot be asked: {why}"
+        why = f"No tool may run while the Observatory cannot be reached: {why}"
         _write(events.denied(event, why))
     elif is_shut and name == "PreToolUse":
         _write(
@@ -137,15 +140,15 @@ def _failed(event: events.Json, options: Options, why: str, hook: Hook | None = 
     elif name == "SessionStart":
         _write({"systemMessage": f"Observatory: this session is not observed: {why}"})
     else:
-        print(f"observatory hook: {why}; the work goes on", file=sys.stderr)
+        print(f"observatory hook: {why}; the agent continues", file=sys.stderr)
     return 0
 
 
 def read() -> events.Json:
-    """The hook's input, or `ValueError` with a sentence."""
-    raw = sys.stdin.buffer.read(MOST_BYTES + 1)
-    if len(raw) > MOST_BYTES:
-        raise ValueError(f"the hook's input is longer than {MOST_BYTES >> 20} MiB")
+    """The hook's input; raises `ValueError` with a message."""
+    raw = sys.stdin.buffer.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise ValueError(f"the hook's input is longer than {MAX_BYTES >> 20} MiB")
     try:
         event = msgspec.json.decode(raw, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -156,17 +159,17 @@ def read() -> events.Json:
     return event
 
 
-def options_of(argv: Sequence[str]) -> Options:
+def options_of(argv: Sequence[str]) -> HookOptions:
     given: dict[str, Any] = {}
-    words = iter(argv)
-    for word in words:
-        name, _, value = word.partition("=")
+    rest = iter(argv)
+    for arg in rest:
+        name, _, value = arg.partition("=")
         if name == "--permissions":
             given["permissions"] = True
             continue
         if name not in ("--agent", "--ask", "--on-away", "--wait", "--box"):
-            raise ValueError(f"{word!r} is not an option of a hook")
-        value = value or next(words, "")
+            raise ValueError(f"{arg!r} is not an option of a hook")
+        value = value or next(rest, "")
         if not value:
             raise ValueError(f"{name} needs a value")
         match name:
@@ -174,7 +177,7 @@ def options_of(argv: Sequence[str]) -> Options:
                 given["agent"] = value
             case "--on-away":
                 if value not in ("allow", "deny"):
-                    raise ValueError(f"{name} is allow or deny")
+                    raise ValueError(f"{name} must be allow or deny")
                 given["denies_away"] = value == "deny"
             case "--ask":
                 given["ask"] = (
@@ -183,14 +186,14 @@ def options_of(argv: Sequence[str]) -> Options:
                 )
             case _:
                 given[f"{name[2:]}_s"] = _seconds(name, value)
-    return Options(**given)
+    return HookOptions(**given)
 
 
 def _seconds(name: str, value: str) -> float:
     with contextlib.suppress(ValueError):
         if 0 < (seconds := float(value)) <= 86_400:
             return seconds
-    raise ValueError(f"{name} needs a number of seconds, at most a day; {value!r} is none")
+    raise ValueError(f"{name} needs a number of seconds, at most a day; got {value!r}")
 
 
 def _write(answer: events.Json) -> None:

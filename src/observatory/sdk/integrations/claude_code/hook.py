@@ -1,9 +1,9 @@
-"""One hook, from its input to its answer.
+"""`Hook`: processes one Claude Code hook event, from input to answer.
 
-Law: telemetry never takes longer than its box and never stands in the way: whatever fails, the work goes on
-and the step waits on disk. A gate is the other way round: while a person has paused or stopped the agent, or
-a request is held, the tool waits, and without a yes in time it does not run. Nothing is answered that nobody
-ordered.
+Rule: telemetry never exceeds its time limit and never blocks: if something fails, the agent continues and the
+step waits on disk. A gate is the opposite: while a person has paused or stopped the agent, or a request is
+held, the tool waits, and without an approval in time it does not run. The answer is empty unless a person or
+a rule decided.
 """
 
 import contextlib
@@ -16,64 +16,64 @@ from observatory.protocol.identity import canonical_id
 from observatory.protocol.otel import trace_id_of_session
 from observatory.sdk.answers import Answer
 from observatory.sdk.approval import Approval
-from observatory.sdk.credentials import Door, own_door
+from observatory.sdk.credentials import GatewayCredentials, credentials_of_agent
 from observatory.sdk.errors import explain
 from observatory.sdk.integrations import wording
 from observatory.sdk.integrations.claude_code import events, transcript
-from observatory.sdk.integrations.claude_code.events import Json, Told
-from observatory.sdk.integrations.claude_code.memory import MOST_KEPT, Memory, Session, Tool
-from observatory.sdk.integrations.claude_code.wire import Away, Hello, NotAdmitted, Wire
+from observatory.sdk.integrations.claude_code.events import HookStep, Json
+from observatory.sdk.integrations.claude_code.memory import MAX_KEPT, HookSession, HookStateStore, OpenTool
+from observatory.sdk.integrations.claude_code.wire import Away, Hello, HookGateway, NotAdmitted
 from observatory.sdk.orders import Orders, verdict_key, verdict_of
 from observatory.sdk.received import Received, Verdict
 from observatory.sdk.step import new_id, write_log
 
 BOX_S = 5.0  # as long as `permit` waits for the gateway
-WAIT_S = 590.0  # `install` gives the hook 600 s: who is killed for being late cannot say no
-GATE_BOX_S = 10.0  # a tool that needs approval may wait longer for the gateway's first word
-AGAIN_S = 1.0
+WAIT_S = 590.0  # `install` gives the hook 600 s: a hook killed for being late cannot refuse
+GATE_BOX_S = 10.0  # a tool that needs approval may wait longer for the gateway's first answer
+RETRY_S = 1.0
 STARTERS = ("Agent", "Task")
-REFUSALS = (402, 403)  # by a cap, a rule or whom the key is for
+REFUSALS = (402, 403)  # by a cap, a rule or the key's binding
 PAUSED = "The agent is paused or stopped; try again later."
 
 
-class Options(NamedTuple):
+class HookOptions(NamedTuple):
     agent: str | None = None
     ask: tuple[str, ...] = ()
-    """Tools (names, globs) that wait for a person whatever the gateway's rules say."""
+    """Tools (names, globs) that wait for a person, whatever the gateway's rules are."""
     wait_s: float = WAIT_S
     box_s: float = BOX_S
     permissions: bool = False
-    """Whether what Claude Code would ask its user is asked of a person at the Observatory instead."""
+    """Whether permission requests to the Claude Code user go to a person at the Observatory instead."""
     denies_away: bool = False
-    """Whether no tool may be run while the gateway is away."""
+    """Whether tools are denied while the gateway is unreachable."""
 
 
 class Hook:
-    def __init__(self, event: Json, options: Options, door: Door) -> None:
+    def __init__(self, event: Json, options: HookOptions, credentials: GatewayCredentials) -> None:
         self.event = event
         self.name = str(event["hook_event_name"])
         self.session_id = canonical_id(str(event["session_id"]))
         self.options = options
         self._began = time.monotonic()
-        self.memory = Memory(door.data, self.session_id)
+        self.memory = HookStateStore(credentials.data, self.session_id)
         with self.memory.session() as session:
-            session.agent_id = session.agent_id or options.agent or _named_after_the_project(event)
+            session.agent_id = session.agent_id or options.agent or _default_agent_id(event)
             self.is_first = self._claim(session)
-            for member in events.unknown_of(event):
+            for member in events.unknown_members(event):
                 session.count(member)
             self._agent_id = session.agent_id
         self.orders = Orders(self._agent_id)
-        self.wire = Wire(own_door(door, self._agent_id), self._agent_id)
-        self.heard_late: list[Received] = []
+        self.wire = HookGateway(credentials_of_agent(credentials, self._agent_id), self._agent_id)
+        self.late_verdicts: list[Received] = []
         self.is_shut = False
-        """Whether people or a rule hold or refused it: whatever fails from here on, it does not run."""
+        """Whether a person or a rule holds or refused it: on any later failure it does not run."""
         self.is_answered = False
         self._is_unjudged = False
-        """Whether the tool this tells of was run without the gateway's verdict."""
+        """Whether the tool of this event ran without the gateway's verdict."""
         self._tool_key = str(event.get("tool_use_id") or new_id())
 
-    def _claim(self, session: Session) -> bool:
-        """Installed twice it counts once; but one that asks a person asks, whichever came first."""
+    def _claim(self, session: HookSession) -> bool:
+        """A hook installed twice counts once; but one that asks a person always asks."""
         if not (tool_use_id := self.event.get("tool_use_id")):
             return True
         is_first = session.claim(f"{self.name} {tool_use_id}")
@@ -90,53 +90,53 @@ class Hook:
         return self.name == "PermissionRequest" or events.needs_approval(self.event, self.options.ask)
 
     def judge(self) -> Json:
-        """The answer; what people injected is added by `heard`."""
+        """The answer; the caller adds injected prompts."""
         if not self.is_first:
             return {}
         if self.name == "UserPromptSubmit":
             return self._prompt()
         if not self.is_gate:
-            return self._tell()
+            return self._record()
         answer = self._gate()
-        if self.name == "PermissionRequest":  # the tool's own request stands beside it, and has its outcome
+        if self.name == "PermissionRequest":  # the tool's own request is separate and gets the result
             self._retreat()
         return answer
 
     def _prompt(self) -> Json:
-        """Before the model is asked, a paused agent waits as before a tool."""
-        self._look(self._left_s())
+        """Before a model call, a paused agent waits as before a tool."""
+        self._fetch_orders(self._left_s())
         if self.orders.is_held(self.session_id):
             self.is_shut = True
             if not self._wait(self._is_free, self._began + self.options.wait_s):
                 return events.blocked(PAUSED)
             self._began, self.is_shut = time.monotonic(), False
-        return self._tell()
+        return self._record()
 
     # Telemetry.
 
-    def _tell(self) -> Json:
-        told = events.told_of(self.event)
-        if told is not None:
+    def _record(self) -> Json:
+        step = events.step_of_event(self.event)
+        if step is not None:
             step_id = new_id()
             with self.memory.session() as session:
-                line = self._line(session, step_id, self._place(session, step_id), told)
-            self._say(line, self._left_s())
+                line = self._line(session, step_id, self._parents(session, step_id), step)
+            self._send(line, self._left_s())
         elif self.name == "PostToolBatch":
             with self.memory.session() as session:
                 session.line(self._key).close()
-        if self.name in events.HEARS and self.name != "UserPromptSubmit":
-            self._look(self._left_s())
+        if self.name in events.ACCEPTS_CONTEXT and self.name != "UserPromptSubmit":
+            self._fetch_orders(self._left_s())
         if self.name == "SessionStart":
             self.memory.sweep()
         return self._ending() or {}
 
     @property
     def _key(self) -> str:
-        """Whose line: a sub-agent's own, else the session's."""
+        """The key of the branch: the sub-agent's id, else empty for the session."""
         return str(self.event.get("agent_id") or "")
 
-    def _place(self, session: Session, step_id: str) -> list[str]:
-        """The step's parents; the line goes on from it."""
+    def _parents(self, session: HookSession, step_id: str) -> list[str]:
+        """The step's parents; moves the branch to this step."""
         line, tool_use_id = session.line(self._key), str(self.event.get("tool_use_id") or "")
         match self.name:
             case "PostToolUse" | "PostToolUseFailure" | "PermissionDenied":
@@ -144,8 +144,8 @@ class Hook:
                 self._is_unjudged = tool is not None and tool.is_unjudged
                 parents = [*line.tips] if tool is None else [tool.step_id]
                 for sub in tool.subs if tool is not None else ():
-                    if (gone := session.lines.pop(sub, None)) is not None:
-                        parents += gone.tips
+                    if (ended := session.lines.pop(sub, None)) is not None:
+                        parents += ended.tips
                 line.end(tool_use_id, step_id)
                 return parents
             case "SubagentStart":
@@ -158,7 +158,12 @@ class Hook:
         return line.move(step_id)
 
     def _line(
-        self, session: Session, step_id: str, parents: list[str], told: Told, needs_approval: bool = False
+        self,
+        session: HookSession,
+        step_id: str,
+        parents: list[str],
+        step: HookStep,
+        needs_approval: bool = False,
     ) -> bytes:
         path = self.event.get("agent_transcript_path") or self.event.get("transcript_path")
         read = transcript.read(session, path)
@@ -180,27 +185,27 @@ class Hook:
         fields: Json = {
             "tokens_consumed": read.tokens,
             "reasoning_chain": read.thoughts or None,
-            **told.fields,
+            **step.fields,
         }
         if self.name == "SessionEnd" and session.unknown:
             counts = ", ".join(f"{what}: {n}" for what, n in session.unknown.items())
-            fields["tool_output_summary"] = f"not understood: {counts}"
+            fields["tool_output_summary"] = f"unknown members: {counts}"
         if self._is_unjudged:
             fields["gateway_away"] = True
         if self._key:
             fields["strategy_used"] = f"sub-agent {self.event.get('agent_type') or self._key}"
         if read.model is not None:
             identity["model"] = read.model
-        return write_log(meta, identity, None, told.intent, **fields, hitl_required=needs_approval)
+        return write_log(meta, identity, None, step.intent, **fields, hitl_required=needs_approval)
 
     def _thoughts(self, read: list[str]) -> list[str] | None:
-        """What was thought before; the answer itself is no thought about it."""
-        said = self.event.get("last_assistant_message")
-        return [one for one in read if one != said] or None
+        """The thoughts before; the answer itself is not one of them."""
+        answer = self.event.get("last_assistant_message")
+        return [one for one in read if one != answer] or None
 
-    def _say(self, line: bytes, within: float) -> Answer | None:
+    def _send(self, line: bytes, within: float) -> Answer | None:
         try:
-            return self.wire.say(line, within)
+            return self.wire.send(line, within)
         except Away:
             return None
 
@@ -209,37 +214,37 @@ class Hook:
 
     # Listening.
 
-    def _look(self, within: float) -> bool:
-        """Hear what waits; False if the gateway did not say: then what is on disk holds."""
+    def _fetch_orders(self, within: float) -> bool:
+        """Read the inbox; False if the gateway did not answer: then the stored state applies."""
         try:
-            self._hear(self.wire.inbox(within))
+            self._apply(self.wire.inbox(within))
         except Away:
-            self._hear([])
+            self._apply([])
             return False
         return True
 
-    def _hear(self, items: list[Received]) -> None:
+    def _apply(self, items: list[Received]) -> None:
         verdicts = {item.delivery_id: self._verdict_for(item) for item in items if item.kind == "verdict"}
         with self.memory.orders(self.orders):
             for item in items:
-                if verdicts.get(item.delivery_id, "us") == "us":
+                if verdicts.get(item.delivery_id, "ours") == "ours":
                     self.orders.take(item)
-        self.heard_late += [item for item in items if verdicts.get(item.delivery_id) == "late"]
-        nobody = [one for one, whom in verdicts.items() if whom == "nobody"]
-        if acks := [*self.orders.take_acks(), *nobody]:
+        self.late_verdicts += [item for item in items if verdicts.get(item.delivery_id) == "late"]
+        unclaimed = [one for one, owner in verdicts.items() if owner == "none"]
+        if acks := [*self.orders.take_acks(), *unclaimed]:
             self.wire.acknowledge(acks, self.options.box_s)
 
     def _verdict_for(self, item: Received) -> str:
-        """Whose it is: ours, another hook's, too late for whoever gave up, or of what nobody waited for."""
-        step_id = str(item.told("step_id"))
+        """Which hook a verdict belongs to: `ours`, `another`, `late` (its hook gave up), or `none`."""
+        step_id = str(item.body_value("step_id"))
         if self.orders.expects(verdict_key(item.session_id, step_id)):
-            return "us"
+            return "ours"
         if canonical_id(item.session_id or "") != self.session_id:
             return "another"
         with self.memory.session() as session:
             if step_id in session.waiting:
                 return "another"
-            return "late" if step_id in session.given_up else "nobody"
+            return "late" if step_id in session.given_up else "none"
 
     def _ending(self) -> Json | None:
         if not self.orders.is_cancelled(self.session_id):
@@ -250,12 +255,12 @@ class Hook:
 
     def _gate(self) -> Json:
         until = self._began + self.options.wait_s
-        self._look(self._left_s())
+        self._fetch_orders(self._left_s())
         if self.orders.is_held(self.session_id):
             self.is_shut = True
             if not self._wait(self._is_free, until):
-                return self._no("the agent is paused or stopped, and nobody let it go on in time")
-            # The box is for what comes now.
+                return self._refuse("the agent is paused or stopped and was not resumed in time")
+            # The time limit applies from here.
             self._began, self.is_shut = time.monotonic(), False
         if (ending := self._ending()) is not None:
             return ending
@@ -266,7 +271,7 @@ class Hook:
                 answer is not None and (answer.state == "held" or answer.code in REFUSALS)
             )
             if answer is None:
-                return self._unasked(why)
+                return self._unreachable(why)
             if not answer.accepted:
                 return self._refused(answer)
             return self._held(step_id, until) if answer.state == "held" else {}
@@ -282,42 +287,43 @@ class Hook:
             self._retreat()
             return ending
         with self.memory.session() as session:
-            session.given_up = [*session.given_up, step_id][-MOST_KEPT:]
-        return self._no("nobody answered in time; the request stays open in the Observatory")
+            session.given_up = [*session.given_up, step_id][-MAX_KEPT:]
+        return self._refuse("no verdict arrived in time; the request stays open in the Observatory")
 
     def _request(self) -> tuple[str, bytes]:
         step_id = new_id()
-        told = events.request_of(self.event)
+        request = events.request_of(self.event)
         with self.memory.session() as session:
-            session.waiting = [*session.waiting, step_id][-MOST_KEPT:]  # before anybody can answer it
-            tool = Tool(step_id, events.tool_of(self.event))
+            session.waiting = [*session.waiting, step_id][-MAX_KEPT:]  # before it can be answered
+            tool = OpenTool(step_id, events.tool_of(self.event))
             parents = session.line(self._key).begin(self._tool_key, tool)
-            return step_id, self._line(session, step_id, parents, told, self.needs_approval)
+            return step_id, self._line(session, step_id, parents, request, self.needs_approval)
 
     def _ask(self, line: bytes) -> tuple[Answer | None, Away]:
         within = GATE_BOX_S if self.needs_approval else self._left_s()
         try:
-            return self.wire.say(line, within, keep=not self.needs_approval, is_asked=True), Away()
+            return self.wire.send(line, within, keep=not self.needs_approval, is_asked=True), Away()
         except Away as why:
             return None, why
 
-    def _unasked(self, why: Away) -> Json:
-        """As `permit` has it: an absent gateway forbids nothing that needs no approval; but who was shut out
-        may do nothing."""
+    def _unreachable(self, why: Away) -> Json:
+        """Like `permit`: an unreachable gateway forbids only what needs approval; a refused key forbids
+        everything."""
         if isinstance(why, NotAdmitted):
             self._retreat()
             return events.denied(self.event, f"{events.tool_of(self.event)} was not run: {why}")
         if self.needs_approval:
-            return self._no(f"it needs a person's approval, and {why}")
+            return self._refuse(f"it needs a person's approval, and {why}")
         if self.options.denies_away:
-            return self._no(f"no tool may be run while the gateway is away, and {why}")
+            return self._refuse(f"no tool may run while the gateway is unreachable, and {why}")
         with self.memory.session() as session:
             if (tool := session.line(self._key).open.get(self._tool_key)) is not None:
                 tool.is_unjudged = True
         return {}
 
     def _verdict(self, step_id: str, until: float) -> Verdict | None:
-        """What was said to it, also by who let go what had held it; None if nobody did, or all is over."""
+        """The verdict, also from the end of a hold; None if there is none in time or the work was
+        cancelled."""
         key = verdict_key(self.session_id, step_id)
         self.orders.expect(key)
         self._wait(lambda: bool(self.orders.answer(key)) or self.orders.is_cancelled(self.session_id), until)
@@ -335,11 +341,11 @@ class Hook:
                 self.event, wording.refusal(events.tool_of(self.event), approval_of(verdict))
             )
         if not self._wait(self._is_free, until):  # approved, but paused meanwhile
-            return self._no("the agent is paused or stopped, and nobody let it go on in time")
+            return self._refuse("the agent is paused or stopped and was not resumed in time")
         return self._ending() or events.granted(self.event, approval_of(verdict))
 
     def _refused(self, answer: Answer) -> Json:
-        """By a rule or a cap it is a no; for what is only our telemetry's fault the tool does not pay."""
+        """A refusal by a rule or a cap denies the tool; a telemetry error does not."""
         self._retreat()
         if answer.code not in REFUSALS and not self.needs_approval:
             with self.memory.session() as session:
@@ -352,58 +358,57 @@ class Hook:
         return not self.orders.is_held(self.session_id)  # cancelled is not held
 
     def _wait(self, done: Callable[[], bool], until: float) -> bool:
-        """Listen until it is done; False when the time is over. An absent gateway is tried again."""
-        self._hear([])
+        """Listen until `done`; False on timeout. Retries an unreachable gateway."""
+        self._apply([])
         while True:
             with contextlib.suppress(Away):
                 if done():
                     return True
                 for item in self.wire.listen(until):
-                    self._obey(item)
+                    self._handle(item)
                     if done():
                         return True
             left = until - time.monotonic()
             if left <= 0:
                 return False
-            time.sleep(min(AGAIN_S, left))
+            time.sleep(min(RETRY_S, left))
 
-    def _obey(self, item: Hello | Received) -> None:
+    def _handle(self, item: Hello | Received) -> None:
         if isinstance(item, Received):
-            self._hear([item])
+            self._apply([item])
             return
         text = (item.instructions or {}).get("text")
         with self.memory.orders(self.orders):
             self.orders.hello(item.entity_id, item.paused, item.stopped, text, item.paused_everywhere)
 
     def _retreat(self) -> None:
-        """Nothing hangs on a request that was not granted."""
+        """A refused request gets no children."""
         with self.memory.session() as session:
             session.line(self._key).end(self._tool_key, None)
 
-    def _no(self, why: str) -> Json:
-        """A no of our own: it is on the record, and the model is told."""
+    def _refuse(self, why: str) -> Json:
+        """A refusal by the hook itself: recorded, and returned to the model."""
         self._retreat()
         step_id = new_id()
         refused = events.refused_of(self.event, why)
         with self.memory.session() as session:
             line = self._line(session, step_id, session.line(self._key).move(step_id), refused)
-        self._say(line, self.options.box_s)
+        self._send(line, self.options.box_s)
         return events.denied(self.event, f"{events.tool_of(self.event)} was not run: {why}.")
 
 
 def approval_of(verdict: Verdict) -> Approval:
-    told = verdict.note, verdict.by, verdict.content, None, verdict.tool_call, verdict.tool_input
-    return Approval(verdict.approved, verdict.verdict, *told, gated=verdict.gated)
+    details = verdict.note, verdict.by, verdict.content, None, verdict.tool_call, verdict.tool_input
+    return Approval(verdict.approved, verdict.verdict, *details, gated=verdict.gated)
 
 
 def _cancelled(orders: Orders, session_id: str) -> str:
-    standing = orders.standing()
-    told = standing.cancelled.get(session_id) or standing.cancelled_everywhere or ["", None]
-    reason, by = told
+    state = orders.order_state()
+    reason, by = state.cancelled.get(session_id) or state.cancelled_everywhere or ["", None]
     return f"Cancelled by {by or 'an operator'} in the Observatory" + (f": {reason}" if reason else "")
 
 
-def _named_after_the_project(event: Json) -> str:
+def _default_agent_id(event: Json) -> str:
     folder = os.environ.get("CLAUDE_PROJECT_DIR") or str(event.get("cwd") or "")
     name = os.path.basename(folder.rstrip("/\\"))
     clean = "".join(one if one.isprintable() else "_" for one in name)[:100]

@@ -1,8 +1,8 @@
-"""The gateway as a hook's process reaches it: one kept connection of the standard library, requests in a box.
+"""Gateway client of a hook process: one persistent stdlib connection, requests with a hard time limit.
 
-Law: nothing here outlasts its box, whatever the network does: an alarm ends what a socket's timeout would not
-(a name that does not resolve, an answer that drips). It says `Away`; the caller decides what that means. The
-SDK's own client would take longer to import than all of this to run.
+Rule: no call exceeds its time limit, whatever the network does: an alarm interrupts what a socket timeout
+does not (a name that does not resolve, a response that trickles). It raises `Away`; the caller decides what
+that means. Importing the SDK's own client would take longer than running all of this.
 """
 
 import contextlib
@@ -18,26 +18,26 @@ import msgspec
 
 from observatory.errors import ObservatoryError
 from observatory.sdk.answers import Answer
-from observatory.sdk.credentials import Door
+from observatory.sdk.credentials import GatewayCredentials
 from observatory.sdk.received import Received
 from observatory.sdk.spool import Spool
 
 INBOX_ITEMS = 1000
-QUIET_S = 60.0  # the gateway says at least every 15 s that it is still there
+QUIET_S = 60.0  # the gateway sends a keep-alive at least every 15 s
 SPOOL_BYTES = 256 << 20
 BATCH_LINES, BATCH_BYTES = 500, 4 << 20
 
 
 class Away(Exception):
-    """No answer came. The sentence says why; it holds no key and no payload."""
+    """No response arrived. The message says why; it contains no key and no payload."""
 
 
 class NotAdmitted(Away):
-    """The gateway is there and does not take our key."""
+    """The gateway is reachable and refuses this agent's key."""
 
 
 class Hello(msgspec.Struct):
-    """How things stand, by the gateway's own word."""
+    """The gateway's state for this agent, the first event of the inbox stream."""
 
     entity_id: str | None = None
     paused: list[str] = []
@@ -51,22 +51,22 @@ class _Page(msgspec.Struct):
 
 
 @contextlib.contextmanager
-def boxed(seconds: float) -> Iterator[None]:
-    """Leave the block with `Away` after so long, whatever it is doing. A box may stand in a box."""
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `Away` in the block after `seconds`, whatever it is doing. Limits may be nested."""
     if seconds <= 0:
         raise Away("there was no time left")
     if not hasattr(signal, "setitimer"):
         yield
         return
 
-    def over(*_: object) -> None:
+    def expire(*_: object) -> None:
         raise Away(f"the gateway did not answer within {seconds:.1f} s")
 
     outer_s, began = signal.getitimer(signal.ITIMER_REAL)[0], time.monotonic()
-    if 0 < outer_s <= seconds:  # the outer one ends first anyway
+    if 0 < outer_s <= seconds:  # the outer limit ends first anyway
         yield
         return
-    before = signal.signal(signal.SIGALRM, over)
+    before = signal.signal(signal.SIGALRM, expire)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -78,37 +78,37 @@ def boxed(seconds: float) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
 
 
-class Wire:
-    def __init__(self, door: Door, agent_id: str) -> None:
-        self._door = door
+class HookGateway:
+    def __init__(self, credentials: GatewayCredentials, agent_id: str) -> None:
+        self._credentials = credentials
         self._agent_id = agent_id
         self._path = f"/v1/agents/{quote(agent_id, safe='')}"
-        self._kept: http.client.HTTPConnection | None = None
+        self._persistent: http.client.HTTPConnection | None = None
 
-    def say(self, line: bytes, within: float, *, keep: bool = True, is_asked: bool = False) -> Answer:
-        """Send it after what earlier hooks could not send, or, if a tool waits for the answer, before: of a
-        gate that only sees how much is left to send nobody would be asked. `Away`: it is on disk and goes out
-        with a later one, unless it is not to be kept: a request nobody will wait for any more.
+    def send(self, line: bytes, within: float, *, keep: bool = True, is_asked: bool = False) -> Answer:
+        """Send it after lines earlier hooks could not send; if a tool waits for the answer, before them, so
+        that a gate is not delayed by a backlog. On `Away` the line is on disk and is sent by a later hook,
+        unless `keep` is False: a request no hook will wait for any more.
 
-        On disk before it leaves: a hook that is killed here loses nothing; sent twice, it counts once.
+        It is on disk before it is sent: a hook killed here loses nothing; sent twice, it counts once.
         """
-        folder = self._door.data / "spool"
-        own = _spooled(folder, self._agent_id, self._door.url, line)
-        older = Spool.adopt(folder, self._agent_id, self._door.url, SPOOL_BYTES)
+        folder = self._credentials.data / "spool"
+        own = _spooled(folder, self._agent_id, self._credentials.url, line)
+        older = Spool.adopt(folder, self._agent_id, self._credentials.url, SPOOL_BYTES)
         is_settled, until = not keep, time.monotonic() + within
         try:
-            with boxed(within):
+            with time_limit(within):
                 if not is_asked:
                     self._drain(older)
                 answers = self._post([line])
             if len(answers) != 1:
-                raise Away("what answers there is not a gateway")
+                raise Away("the server at this address is not a gateway")
             [answer] = answers
             if not answer.is_final:
                 raise _refused(answer.code)
             is_settled = True
             if is_asked and older:
-                with contextlib.suppress(Away), boxed(until - time.monotonic()):
+                with contextlib.suppress(Away), time_limit(until - time.monotonic()):
                     self._drain(older)
         finally:
             for spool in older:
@@ -139,26 +139,26 @@ class Wire:
         try:
             return [_decode_answer(line) for line in answered.splitlines()]
         except msgspec.MsgspecError:
-            raise Away("what answers there is not a gateway") from None
+            raise Away("the server at this address is not a gateway") from None
 
     def inbox(self, within: float) -> list[Received]:
-        with boxed(within):
+        with time_limit(within):
             status, answered = self._ask("GET", f"{self._path}/inbox?wait=0&limit={INBOX_ITEMS}")
         if status != 200:
             raise _refused(status)
         try:
             return _decode_page(answered).items
         except msgspec.MsgspecError:
-            raise Away("what answers there is not a gateway") from None
+            raise Away("the server at this address is not a gateway") from None
 
     def acknowledge(self, ids: Sequence[str], within: float) -> None:
-        """Best effort: what is not acknowledged comes again and is known."""
-        with contextlib.suppress(Away), boxed(within):
+        """Best effort: an unacknowledged item is delivered again and recognised."""
+        with contextlib.suppress(Away), time_limit(within):
             body = msgspec.json.encode({"ids": ids})
             self._ask("POST", f"{self._path}/inbox/ack", body)
 
     def listen(self, until: float) -> Iterator[Hello | Received]:
-        """The inbox as a stream, until `Away`: it ended, or it is `until` (of the monotonic clock)."""
+        """The inbox as a stream, until `Away`: it ended, or `until` (monotonic clock) has passed."""
         connection = self._connect(max(until - time.monotonic(), 0.001))
         try:
             headers = self._headers() | {"Accept": "text/event-stream"}
@@ -170,7 +170,7 @@ class Wire:
             while True:
                 left = until - time.monotonic()
                 if left <= 0:
-                    raise Away("the time to wait is over")
+                    raise Away("timed out")
                 if connection.sock is not None:
                     connection.sock.settimeout(min(left, QUIET_S))
                 line = response.readline()
@@ -190,33 +190,34 @@ class Wire:
     def _ask(
         self, method: str, path: str, body: bytes | None = None, kind: str = "application/json"
     ) -> tuple[int, bytes]:
-        """Within the box of the caller. A kept connection may have been closed meanwhile: once more, anew."""
+        """Within the caller's time limit. If the persistent connection was closed meanwhile, retry on a new
+        one."""
         headers = self._headers() | ({} if body is None else {"Content-Type": kind})
-        for is_kept in (True, False):
-            if self._kept is None or not is_kept:
-                self._kept, is_kept = self._connect(QUIET_S), False
+        for is_reused in (True, False):
+            if self._persistent is None or not is_reused:
+                self._persistent, is_reused = self._connect(QUIET_S), False
             try:
-                self._kept.request(method, path, body, headers)
-                response = self._kept.getresponse()
+                self._persistent.request(method, path, body, headers)
+                response = self._persistent.getresponse()
                 return response.status, response.read()
             except (OSError, http.client.HTTPException) as exc:
-                self._kept.close()
-                self._kept = None
-                if not is_kept:
-                    raise Away(f"{type(exc).__name__} at {self._door.url}") from None
+                self._persistent.close()
+                self._persistent = None
+                if not is_reused:
+                    raise Away(f"{type(exc).__name__} at {self._credentials.url}") from None
         raise AssertionError("unreachable")
 
     def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._door.key}"}
+        return {"Authorization": f"Bearer {self._credentials.key}"}
 
     def _connect(self, timeout_s: float) -> http.client.HTTPConnection:
-        parts = urlsplit(self._door.url)
-        assert parts.hostname is not None  # `find_door` has looked
+        parts = urlsplit(self._credentials.url)
+        assert parts.hostname is not None  # checked by `find_door`
         if parts.scheme == "https":
-            from observatory.sdk.client import tls  # one rule about whom to trust; worth its import here
+            from observatory.sdk.client import tls  # the same TLS rules as the SDK; imported only for https
 
             try:
-                context = tls(self._door.url, self._door.trust)
+                context = tls(self._credentials.url, self._credentials.trust)
             except ObservatoryError as exc:
                 raise Away(str(exc)) from None
             return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout_s, context=context)
@@ -224,7 +225,7 @@ class Wire:
 
 
 def _spooled(folder: Path, name: str, url: str, line: bytes) -> Spool | None:
-    """None when the disk takes nothing: then it is sent or lost."""
+    """None when the disk refuses it: then it is sent or lost."""
     try:
         spool = Spool.create(folder, name, url, SPOOL_BYTES)
         spool.append([line])
@@ -235,7 +236,7 @@ def _spooled(folder: Path, name: str, url: str, line: bytes) -> Spool | None:
 
 def _refused(status: int) -> Away:
     if status in (401, 403):
-        return NotAdmitted(f"the gateway does not take this agent's key ({status}): check OBSERVATORY_KEY")
+        return NotAdmitted(f"the gateway does not accept this agent's key ({status}): check OBSERVATORY_KEY")
     if status in (404, 405, 415):
         return Away(f"no gateway at this address ({status}): check OBSERVATORY_URL")
     return Away(f"the gateway answered {status}")

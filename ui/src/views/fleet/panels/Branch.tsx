@@ -1,11 +1,11 @@
-// Who made a cell dear: the cluster's agents that spent most in that time, and the branch of the dearest
-// session in which one of them works. Costs are asked by time; whose cluster an agent is, the map knows.
+// Details of a cost cell: the cluster's agents that spent most in that time, and the branch of the most
+// expensive session one of them works in. Costs are queried by time; the map knows each agent's cluster.
 import { Link } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { live } from "~/live/connection";
 import { useUrl } from "~/useUrl";
-import { Shown } from "~/widgets/Panel";
-import { money } from "~/widgets/words";
+import { money } from "~/widgets/format";
+import { Loaded } from "~/widgets/Panel";
 import classes from "./CostHeat.module.css";
 import { cellSpan } from "./heat";
 
@@ -26,10 +26,10 @@ export function clusterOf(agent: string | null): string | null | undefined {
 export function Branch({ cluster, title, column, bucket, cost }: Props) {
   const [, setUrl] = useUrl();
   const span = cellSpan(column, bucket);
-  const agents = useAnswer("/v1/costs", { by: "agent", ...span, limit: 200 }, { enabled: cost > 0 });
-  const sessions = useAnswer("/v1/costs", { by: "session", ...span, limit: 1 }, { enabled: cost > 0 });
+  const agents = useApi("/v1/costs", { by: "agent", ...span, limit: 200 }, { enabled: cost > 0 });
+  const sessions = useApi("/v1/costs", { by: "session", ...span, limit: 1 }, { enabled: cost > 0 });
   const session_id = sessions.data?.items[0]?.id ?? null;
-  const branches = useAnswer(
+  const branches = useApi(
     "/v1/sessions/{session_id}/costs",
     { limit: 50 },
     { params: { session_id: session_id ?? "" }, enabled: session_id !== null },
@@ -40,7 +40,7 @@ export function Branch({ cluster, title, column, bucket, cost }: Props) {
   return (
     <div>
       <strong>{title}</strong>
-      <Shown asked={agents} rows={1}>
+      <Loaded query={agents} rows={1}>
         {({ items }) => {
           const mine = items.filter((item) => cluster === null || clusterOf(item.id) === cluster).slice(0, 2);
           return (
@@ -62,10 +62,10 @@ export function Branch({ cluster, title, column, bucket, cost }: Props) {
             </span>
           );
         }}
-      </Shown>
+      </Loaded>
       {session_id && (
         <div className={classes.branch}>
-          dearest branch{branch ? ` (${money(branch.branch_cost)})` : ""}:{" "}
+          most expensive branch{branch ? ` (${money(branch.branch_cost)})` : ""}:{" "}
           <Link
             to="/sessions/$sessionId"
             params={{ sessionId: session_id }}

@@ -1,27 +1,28 @@
-// Certificates: whose they are, when they end, which agents use one, and whether clients must show one; or that
-// TLS is not configured, and the command that begins it.
+// Certificates: owners, expiry, the agents that use one, and whether client certificates are required; or
+// that TLS is not configured, and the command that sets it up.
 import { Link } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { noun, plural } from "~/plural";
 import type { CertificateItem, CertificatesAnswer } from "~/protocol/openapi";
 import { ASKED, endsIn, foremost, nameOf, signOf } from "~/widgets/certificates";
 import { exact } from "~/widgets/clock";
 import { Tag } from "~/widgets/Mark";
 import { useNow } from "~/widgets/now";
-import { Empty, Shown } from "~/widgets/Panel";
+import { Empty, Loaded } from "~/widgets/Panel";
 import classes from "./Certificates.module.css";
 
 const FEW = 12;
 const USES: Record<CertificateItem["use"], string> = {
   server: "this gateway",
-  authority: "authority of clients",
+  authority: "client CA",
   client: "client",
 };
 
 export function useCertificates() {
-  return useAnswer("/v1/certificates", {}, { every: 30_000, keep: true });
+  return useApi("/v1/certificates", {}, { every: 30_000, keep: true });
 }
 
-/** Beside the panel's name, also while it is closed. */
+/** Next to the panel's name, also while it is closed. */
 export function CertificatesNow() {
   const { data, error } = useCertificates();
   const now = useNow();
@@ -33,11 +34,11 @@ export function CertificatesNow() {
 }
 
 export function Certificates() {
-  const asked = useCertificates();
+  const query = useCertificates();
   return (
-    <Shown asked={asked} rows={5}>
+    <Loaded query={query} rows={5}>
       {(answer) => (answer.tls.configured ? <Listed answer={answer} /> : <NotConfigured answer={answer} />)}
-    </Shown>
+    </Loaded>
   );
 }
 
@@ -45,8 +46,8 @@ function NotConfigured({ answer }: { answer: CertificatesAnswer }) {
   return (
     <div className={classes.none}>
       <Empty command={answer.tls.setup}>
-        Not configured: this gateway speaks without TLS, and no agent is known by a certificate. Where it
-        runs, this makes the files and says how to start with them:
+        Not configured: this gateway runs without TLS, and no agent uses a certificate. On its machine, this
+        creates the files and prints how to start with them:
       </Empty>
     </div>
   );
@@ -60,21 +61,21 @@ function Listed({ answer }: { answer: CertificatesAnswer }) {
     <ul className={classes.list} aria-label="Certificates in use">
       {tls.problem && (
         <li role="alert" className={classes.problem}>
-          ! The new files are not in force, the old ones go on: {tls.problem}
+          ! The new files could not be loaded; the old ones stay in use: {tls.problem}
         </li>
       )}
       <li className={classes.said}>
         {ASKED[tls.client_certs]}
         {tls.proxies > 0 &&
-          ` ${tls.proxies} pinned ${tls.proxies === 1 ? "proxy speaks" : "proxies speak"} for others.`}
+          ` ${plural(tls.proxies, "pinned proxy forwards", "pinned proxies forward")} client certificates.`}
       </li>
       {shown.map((one) => (
         <Certificate key={`${one.use} ${one.fingerprint}`} one={one} />
       ))}
       <li className={classes.said}>
         {agents.total === 0
-          ? "No agent has spoken yet."
-          : `${agents.using} of ${agents.total} agents last spoke with a certificate, ${agents.bound} ${agents.bound === 1 ? "is" : "are"} bound to one.`}
+          ? "No agents yet."
+          : `${agents.using} of ${agents.total} agents last connected with a certificate, ${agents.bound} ${noun(agents.bound, "is", "are")} bound to one.`}
         {agents.without.length > 0 && (
           <>
             {" "}
@@ -82,7 +83,7 @@ function Listed({ answer }: { answer: CertificatesAnswer }) {
           </>
         )}
         {unused > 0 &&
-          ` ${unused} more ${unused === 1 ? "was" : "were"} shown and ${unused === 1 ? "is" : "are"} in use no longer.`}
+          ` ${plural(unused, "other certificate is", "other certificates are")} no longer in use.`}
       </li>
     </ul>
   );

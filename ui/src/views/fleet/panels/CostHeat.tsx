@@ -1,19 +1,20 @@
-// Where the money goes: clusters down, time across, dearer is brighter. A cell, by mouse or keyboard, tells
-// who of the cluster spent most then and in which session and branch; the same figures stand as a table.
+// Cost heatmap: clusters down, time across, more expensive is brighter. A cell, by mouse or keyboard, shows
+// which agents of the cluster spent most then and in which session and branch; the same figures are available
+// as a table.
 import { SegmentedControl, Switch } from "@mantine/core";
 import { useEffect, useMemo, useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { HeatmapAnswer } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
-import { Empty, Shown } from "~/widgets/Panel";
-import { money } from "~/widgets/words";
+import { money } from "~/widgets/format";
+import { Empty, Loaded } from "~/widgets/Panel";
 import { clock } from "../strip";
 import { Branch } from "./Branch";
 import classes from "./CostHeat.module.css";
 import { cellName, type HeatRow, heatRows, moved, warmth } from "./heat";
 
 type Bucket = "minute" | "hour";
-/** By name and time, so that a cell stays the same cell when the grid moves on by a minute. */
+/** By name and time, so that a cell keeps its identity when the grid advances by a minute. */
 interface At {
   row: string;
   column: string;
@@ -23,7 +24,7 @@ export function CostHeat() {
   const [search, setUrl] = useUrl();
   const bucket: Bucket = search.heat === "hour" ? "hour" : "minute";
   const [table, setTable] = useState(false);
-  const asked = useAnswer(
+  const query = useApi(
     "/v1/costs/heatmap",
     { by: "cluster", bucket, limit: 12 },
     { every: 10_000, keep: true },
@@ -33,7 +34,7 @@ export function CostHeat() {
       <div className={classes.choice}>
         <SegmentedControl
           size="xs"
-          aria-label="Span of the cost heatmap"
+          aria-label="Cost heatmap range"
           data={[
             { value: "minute", label: "1 h" },
             { value: "hour", label: "24 h" },
@@ -48,13 +49,13 @@ export function CostHeat() {
           onChange={(event) => setTable(event.currentTarget.checked)}
         />
       </div>
-      <Shown asked={asked}>
+      <Loaded query={query}>
         {(answer) => {
           const rows = heatRows(answer);
           if (rows.length === 0) return <Empty>No agent has reported a cost in this time.</Empty>;
           return table ? <Table answer={answer} rows={rows} /> : <Grid answer={answer} rows={rows} />;
         }}
-      </Shown>
+      </Loaded>
     </div>
   );
 }
@@ -137,7 +138,7 @@ function Grid({ answer, rows }: { answer: HeatmapAnswer; rows: HeatRow[] }) {
           </Settled>
         ) : (
           <span className={classes.hint}>
-            {money(answer.total)} in all. Point at a cell to see who spent it.
+            {money(answer.total)} total. Point at a cell to see the top spenders.
           </span>
         )}
       </div>
@@ -145,7 +146,7 @@ function Grid({ answer, rows }: { answer: HeatmapAnswer; rows: HeatRow[] }) {
   );
 }
 
-/** Only a cell rested upon is asked about. */
+/** Details are fetched only for a cell the pointer rests on. */
 function Settled({ children }: { children: React.ReactNode }) {
   const [settled, setSettled] = useState(false);
   useEffect(() => {
@@ -163,10 +164,10 @@ function Table({ answer, rows }: { answer: HeatmapAnswer; rows: HeatRow[] }) {
         <thead>
           <tr>
             <th scope="col">cluster</th>
-            <th scope="col">in all</th>
+            <th scope="col">total</th>
             <th scope="col">share</th>
             <th scope="col">last five {answer.bucket}s</th>
-            <th scope="col">dearest {answer.bucket}</th>
+            <th scope="col">most expensive {answer.bucket}</th>
           </tr>
         </thead>
         <tbody>

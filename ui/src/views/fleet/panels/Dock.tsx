@@ -1,13 +1,14 @@
-// Panels docked below the map: those open side by side, those closed as a stack of headlines at the end, so that
-// a closed panel still says its figure. On a phone they are a tab strip with one open. What is open is remembered
-// by the browser: it is taste, not state to share. Only a link to one panel (`panel=certificates`) opens it.
+// Panels docked below the map: open ones side by side, closed ones as a stack of headlines at the end, so
+// that a closed panel still shows its figure. On a phone they are a tab strip with one open. Which are open
+// is remembered by the browser: it is a preference, not shared state. Only a link to one panel
+// (`panel=certificates`) opens it.
 import { UnstyledButton } from "@mantine/core";
 import { useLocalStorage, useMediaQuery } from "@mantine/hooks";
 import { type ReactNode, useEffect, useId } from "react";
 import { useRecords } from "~/live/useLive";
 import { useUrl } from "~/useUrl";
-import { Guarded } from "~/widgets/Guarded";
-import { money, ms, rate } from "~/widgets/words";
+import { ErrorBoundary } from "~/widgets/ErrorBoundary";
+import { money, ms, rate } from "~/widgets/format";
 import { Certificates, CertificatesNow } from "./Certificates";
 import { CostHeat } from "./CostHeat";
 import classes from "./Dock.module.css";
@@ -20,7 +21,7 @@ interface PanelOf {
   name: string;
   Headline: () => ReactNode;
   Body: () => ReactNode;
-  /** Nothing in it takes focus, so that the keyboard must be able to scroll it by itself. */
+  /** Nothing in it takes focus, so the keyboard must be able to scroll it. */
   still?: boolean;
 }
 
@@ -39,7 +40,7 @@ export function Dock() {
   return phone ? <Tabs /> : <Row />;
 }
 
-// Five would be too narrow side by side; of these the last changes least, and says when it must be looked at.
+// Five would be too narrow side by side; the last changes least, and shows when it needs attention.
 const CLOSED: string[] = ["certificates"];
 
 function Row() {
@@ -63,9 +64,9 @@ function Row() {
         <section key={panel.id} className={classes.panel} aria-label={panel.name}>
           <Head panel={panel} open onClick={() => toggle(panel.id)} />
           <div className={classes.body} tabIndex={panel.still ? 0 : undefined}>
-            <Guarded of={panel.name}>
+            <ErrorBoundary of={panel.name}>
               <panel.Body />
-            </Guarded>
+            </ErrorBoundary>
           </div>
         </section>
       ))}
@@ -94,9 +95,9 @@ function Head({ panel, open, onClick }: { panel: PanelOf; open: boolean; onClick
         </span>
         <span>{panel.name}</span>
         <span className={classes.headline}>
-          <Guarded of={panel.name} small>
+          <ErrorBoundary of={panel.name} small>
             <panel.Headline />
-          </Guarded>
+          </ErrorBoundary>
         </span>
       </UnstyledButton>
     </h2>
@@ -144,9 +145,9 @@ function Tabs() {
           >
             {panel.name.split(" ")[0]}{" "}
             <span className={classes.headline}>
-              <Guarded of={panel.name} small>
+              <ErrorBoundary of={panel.name} small>
                 <panel.Headline />
-              </Guarded>
+              </ErrorBoundary>
             </span>
           </UnstyledButton>
         ))}
@@ -160,22 +161,22 @@ function Tabs() {
         tabIndex={chosen?.still ? 0 : undefined}
       >
         {chosen && (
-          <Guarded of={chosen.name} about={chosen.id}>
+          <ErrorBoundary of={chosen.name} about={chosen.id}>
             <chosen.Body />
-          </Guarded>
+          </ErrorBoundary>
         )}
       </div>
     </div>
   );
 }
 
-interface Now {
+interface PanelProps {
   rate_per_s: number;
   cost_per_min: number;
 }
 
-function useFlow(): Now | undefined {
-  return useRecords<Now>("fleet", "throughput").items[0];
+function useFlow(): PanelProps | undefined {
+  return useRecords<PanelProps>("fleet", "throughput").items[0];
 }
 
 function RateNow() {
@@ -191,7 +192,7 @@ function CostNow() {
 function HealthNow() {
   const { data, error } = useHealth();
   const reached = useReached();
-  if (!reached) return "? not reached";
+  if (!reached) return "? unreachable";
   if (!data) return error ? "unknown" : null;
   const parts = (["gateway", "bus", "database", "insight"] as const).filter(
     (name) => data[name].status !== "ok",

@@ -1,8 +1,8 @@
-// Is the house itself well: gateway, bus, database, insight, the signed log; each by mark, word and a sentence.
-import { useAnswer } from "~/api/questions";
+// Health of the deployment: gateway, bus, database, analyst, signed log; each by mark, word and a sentence.
+import { useApi } from "~/api/queries";
 import { useConnection } from "~/live/useLive";
 import { Ago } from "~/widgets/Figures";
-import { Shown } from "~/widgets/Panel";
+import { Loaded } from "~/widgets/Panel";
 import classes from "./Health.module.css";
 
 export type Status = "ok" | "degraded" | "down";
@@ -14,7 +14,7 @@ export const STATUS: Record<Status, { word: string; mark: string }> = {
 const PARTS = ["gateway", "bus", "database", "insight", "log", "clock"] as const;
 
 export function useHealth() {
-  return useAnswer("/v1/fleet/health", {}, { every: 5_000, keep: true });
+  return useApi("/v1/fleet/health", {}, { every: 5_000, keep: true });
 }
 
 export function StatusMark({ status, bare = false }: { status: Status; bare?: boolean }) {
@@ -27,22 +27,22 @@ export function StatusMark({ status, bare = false }: { status: Status; bare?: bo
   );
 }
 
-/** Away from the gateway nobody is told to be well. */
+/** While the gateway is unreachable nothing is shown as healthy. */
 export function useReached(): boolean {
   const connection = useConnection();
   return connection !== "waiting" && connection !== "refused";
 }
 
 export function Health() {
-  const asked = useHealth();
+  const query = useHealth();
   const reached = useReached();
   return (
-    <Shown asked={asked} rows={5}>
+    <Loaded query={query} rows={5}>
       {(answer) => (
         <ul className={classes.parts}>
           {!reached && (
             <li className={classes.away}>
-              ? The gateway cannot be reached. This is what it said <Ago at={answer.as_of} />:
+              ? The gateway is unreachable. Last known state, <Ago at={answer.as_of} />:
             </li>
           )}
           {PARTS.map((name) => (
@@ -54,6 +54,6 @@ export function Health() {
           ))}
         </ul>
       )}
-    </Shown>
+    </Loaded>
   );
 }

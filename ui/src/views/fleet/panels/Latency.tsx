@@ -1,33 +1,29 @@
 // Latency by region: p50, p95 and p99 on one logarithmic scale, and the distribution of the region chosen.
 import { type CSSProperties, useState } from "react";
-import { useAnswer } from "~/api/questions";
-import { Empty, Shown } from "~/widgets/Panel";
-import { ms } from "~/widgets/words";
+import { useApi } from "~/api/queries";
+import { ms } from "~/widgets/format";
+import { Empty, Loaded } from "~/widgets/Panel";
 import classes from "./Latency.module.css";
-import { bars, shareOf, topOf } from "./spread";
+import { bars, shareOf, topOf } from "./latencyScale";
 
 export function useLatency() {
-  return useAnswer("/v1/fleet/latency", { minutes: 60 }, { every: 15_000, keep: true });
+  return useApi("/v1/fleet/latency", { minutes: 60 }, { every: 15_000, keep: true });
 }
 
 const share = (value: number | null, top: number) => `${(shareOf(value ?? 0, top) * 100).toFixed(1)}%`;
 
 export function Latency() {
-  const asked = useLatency();
+  const query = useLatency();
   const [chosen, setChosen] = useState<string | null>(null);
   return (
-    <Shown asked={asked}>
+    <Loaded query={query}>
       {(answer) => {
         if (answer.regions.length === 0)
-          return (
-            <Empty>
-              Nothing was delivered and acknowledged in the last hour, so there is no latency yet.
-            </Empty>
-          );
+          return <Empty>No acknowledged deliveries in the last hour, so there is no latency yet.</Empty>;
         const top = topOf(answer.regions.map((region) => region.p99_ms ?? 0));
         const one = answer.regions.find((region) => region.region === chosen);
         const shown = bars(answer.edges_ms, (one ?? answer.all).histogram, ms);
-        const whose = one ? one.name : "all regions";
+        const regionName = one ? one.name : "all regions";
         return (
           <div className={classes.box} title={answer.measured}>
             <table className={classes.table}>
@@ -82,7 +78,7 @@ export function Latency() {
               <div
                 className={classes.bars}
                 role="img"
-                aria-label={`Distribution, ${whose}: ${shown.map((bar) => `${bar.name} ${bar.count}`).join(", ") || "nothing measured"}`}
+                aria-label={`Distribution, ${regionName}: ${shown.map((bar) => `${bar.name} ${bar.count}`).join(", ") || "nothing measured"}`}
               >
                 {shown.map((bar) => (
                   <span
@@ -93,13 +89,13 @@ export function Latency() {
                 ))}
               </div>
               <figcaption>
-                {whose}: {shown[0]?.name ?? "nothing measured"}
+                {regionName}: {shown[0]?.name ?? "nothing measured"}
                 {shown.length > 1 && ` … ${shown.at(-1)?.name}`}
               </figcaption>
             </figure>
           </div>
         );
       }}
-    </Shown>
+    </Loaded>
   );
 }

@@ -1,5 +1,5 @@
-// uPlot in React: made once for its series, fed by setData, sized by its box, coloured by the tokens of the
-// page (again when the scheme changes). The figure itself is for the eye; its sentence is the `label`.
+// uPlot in React: created once for its series, updated by setData, sized by its box, coloured by the page's
+// tokens (again when the scheme changes). The plot itself is for the eye; `label` describes it.
 import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
@@ -23,7 +23,7 @@ interface Props {
   data: uPlot.AlignedData;
   lines: readonly Line[];
   label: string;
-  /** Plots of one name move their cursor together. */
+  /** Plots with the same name share their cursor. */
   together?: string;
   hovered?: (at: Hovered | null) => void;
   timed?: boolean;

@@ -1,12 +1,12 @@
 // Throughput of the last 60 s or hour: messages above, failures and violations below on a scale of their own,
-// because beside thousands of messages three failures are a flat line.
+// because next to thousands of messages three failures are a flat line.
 import { SegmentedControl } from "@mantine/core";
 import { useMemo, useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { useUrl } from "~/useUrl";
 import { exact } from "~/widgets/clock";
-import { Shown } from "~/widgets/Panel";
-import { short } from "~/widgets/words";
+import { short } from "~/widgets/format";
+import { Loaded } from "~/widgets/Panel";
 import { type Hovered, type Line, Plot } from "./Plot";
 import classes from "./Throughput.module.css";
 
@@ -22,19 +22,19 @@ const WRONG: readonly Line[] = [
 export function Throughput() {
   const [search] = useUrl();
   const window: Window = search.window === "1h" ? "1h" : "60s";
-  const asked = useAnswer(
+  const query = useApi(
     "/v1/fleet/throughput",
     { window },
     { every: window === "60s" ? 1_000 : 10_000, keep: true },
   );
   return (
     <div className={classes.box}>
-      <Shown asked={asked}>{(answer) => <Figure {...answer} />}</Shown>
+      <Loaded query={query}>{(answer) => <Figure {...answer} />}</Loaded>
     </div>
   );
 }
 
-interface Told {
+interface FigureProps {
   window: Window;
   rate_per_s: number;
   messages: number;
@@ -43,10 +43,10 @@ interface Told {
   points: Point[];
 }
 
-function Figure({ window, rate_per_s, messages, failures, violations, points }: Told) {
+function Figure({ window, rate_per_s, messages, failures, violations, points }: FigureProps) {
   const [, setUrl] = useUrl();
   const [hovered, setHovered] = useState<Hovered | null>(null);
-  // The last point is still filling: drawn, it would look like a fall at the end of every minute.
+  // The last point is still filling: drawn, it would look like a drop at the end of every minute.
   const whole = useMemo(() => (points.length > 1 ? points.slice(0, -1) : points), [points]);
   const columns = useMemo(() => {
     const at = whole.map((point) => Date.parse(point.at) / 1000);
@@ -57,10 +57,10 @@ function Figure({ window, rate_per_s, messages, failures, violations, points }: 
     };
   }, [whole]);
   const span = window === "60s" ? "60 s" : "1 h";
-  const unit = window === "60s" ? "a second" : "a minute";
+  const unit = window === "60s" ? "per second" : "per minute";
   const point = hovered ? whole[hovered.index] : undefined;
   const sums = point ?? { messages, failures, violations };
-  const sentence = `${short(rate_per_s)} messages a second now; in the last ${window === "60s" ? "60 seconds" : "hour"} ${messages} messages, ${failures} failures, ${violations} violations`;
+  const sentence = `${short(rate_per_s)} messages per second now; in the last ${window === "60s" ? "60 seconds" : "hour"} ${messages} messages, ${failures} failures, ${violations} violations`;
   return (
     <>
       <div className={classes.plots}>
@@ -103,7 +103,7 @@ function Figure({ window, rate_per_s, messages, failures, violations, points }: 
         <span>{point ? exact(point.at) : `sums of ${span}, curve ${unit}`}</span>
         <SegmentedControl
           size="xs"
-          aria-label="Span of the throughput"
+          aria-label="Throughput range"
           data={[
             { value: "60s", label: "60 s" },
             { value: "1h", label: "1 h" },

@@ -16,7 +16,7 @@ const answer: HeatmapAnswer = {
   total: 4,
 };
 
-test("nothing is cold, the least is seen, the dearest is warmest", () => {
+test("nothing is cold, the least is visible, the most expensive is warmest", () => {
   expect(warmth(0, 5)).toBe(0);
   expect(warmth(0.0001, 5)).toBe(1);
   expect(warmth(5, 5)).toBe(STEPS);

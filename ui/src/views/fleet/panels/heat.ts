@@ -1,12 +1,12 @@
-// The cost heatmap's arithmetic: how warm a cell is, what it is called, what to ask for its branch. Pure.
+// The cost heatmap's arithmetic: how warm a cell is, its label, and the query for its branch. Pure.
 import type { HeatmapAnswer } from "~/protocol/openapi";
-import { money } from "~/widgets/words";
+import { money } from "~/widgets/format";
 import { clock } from "../strip";
 
-/** Steps of warmth, so that a cell can be told from its neighbour; 0 is nothing spent. */
+/** Steps of warmth, so that a cell differs visibly from its neighbour; 0 is nothing spent. */
 export const STEPS = 6;
 
-/** By the root: most cells are small beside the dearest, and must still differ from none. */
+/** By the root: most cells are small compared to the most expensive, and must still differ from none. */
 export function warmth(value: number, most: number): number {
   if (value <= 0 || most <= 0) return 0;
   return Math.min(STEPS, 1 + Math.floor(Math.sqrt(value / most) * (STEPS - 0.001)));
@@ -19,7 +19,7 @@ export interface HeatRow {
   values: number[];
 }
 
-/** The rows told, and `others` as a last one when it spent anything. */
+/** The listed rows, and `others` as a last one when it spent anything. */
 export function heatRows(answer: HeatmapAnswer): HeatRow[] {
   const rows: HeatRow[] = answer.rows.map((row) => ({ ...row, name: row.id ?? "no cluster" }));
   const rest = answer.others.reduce((sum, value) => sum + value, 0);
@@ -36,7 +36,7 @@ export function cellName(row: HeatRow, column: string, value: number): string {
   return `${row.name}, ${clock(Date.parse(column))}: ${money(value)}`;
 }
 
-/** The span of a cell as the costs door wants it; `until` is the last moment within. */
+/** The span of a cell for the costs endpoint; `until` is the last moment within. */
 export function cellSpan(column: string, bucket: HeatmapAnswer["bucket"]): { since: string; until: string } {
   const from = Date.parse(column);
   return {

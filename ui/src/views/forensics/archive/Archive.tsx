@@ -1,16 +1,17 @@
-// The message archive: everything that passed the gateway, asked in one line. The question, how it is shown and
-// what is peeked at are in the URL; without a question it is the newest, without an end.
+// The message archive: everything that passed the gateway, searched by one query. Query, presentation and
+// peek are in the URL; without a query it lists the newest, endlessly.
 import { SegmentedControl } from "@mantine/core";
 import { useRef } from "react";
+import { plural } from "~/plural";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
-import { Empty, Loading, Trouble } from "~/widgets/Panel";
+import { Empty, ErrorNotice, Loading } from "~/widgets/Panel";
+import { AgentHits } from "./AgentHits";
 import classes from "./Archive.module.css";
 import { Facets } from "./Facets";
 import { Hits } from "./Hits";
-import type { Mode } from "./reading";
+import type { Mode } from "./queryText";
 import { SearchBar } from "./SearchBar";
-import { Speakers } from "./Speakers";
 import { Timeline } from "./Timeline";
 import { useHits } from "./useHits";
 import { useKnown } from "./useKnown";
@@ -31,9 +32,9 @@ export function Archive() {
   const turn = (to: Show) => setUrl({ show: to === "list" ? null : to }, true);
   useKeys(
     {
-      f: { says: "To the search field", run: () => field.current?.focus() },
+      f: { says: "Focus the search field", run: () => field.current?.focus() },
       t: {
-        says: "To the results",
+        says: "Focus the results",
         run: () => document.querySelector<HTMLElement>("tr[data-reached]")?.focus(),
       },
       l: { says: "Results as a list", run: () => turn("list") },
@@ -72,12 +73,12 @@ export function Archive() {
               ]}
             />
             <p className={classes.count} role="status">
-              {hits.isOld && "searching… these answer the question before"}
+              {hits.isOld && "searching… showing previous results"}
               {answer && !hits.isOld && !isVirgin && counted(answer.hits, answer.capped, q)}
               {answer &&
                 !hits.isOld &&
                 answer.behind > 0 &&
-                ` · the index is ${answer.behind.toLocaleString("en")} behind`}
+                ` · index lag: ${plural(answer.behind, "event")}`}
               {error && answer && <span className={classes.stale}>Not up to date: {error.message}</span>}
             </p>
             {hits.newer > 0 && show !== "agents" && (
@@ -86,20 +87,20 @@ export function Archive() {
               </button>
             )}
           </div>
-          {!answer && error && <Trouble problem={error} again={hits.refetch} />}
+          {!answer && error && <ErrorNotice problem={error} again={hits.refetch} />}
           {!answer && !error && <Loading rows={10} />}
           {isVirgin && (
             <Empty command="observatory demo">
-              Nothing was archived yet. Every message that passes the gateway is found here a moment later; to
-              see a mesh at work:
+              No messages archived yet. Every message that passes the gateway appears here a moment later; to
+              start a demo mesh:
             </Empty>
           )}
           {isNothing && !isVirgin && (
             <Empty>
-              Nothing in the archive fits.{" "}
+              No matches.{" "}
               {mode !== "hybrid"
-                ? "Words and meaning together find more."
-                : "Fewer words find more; ~ before a word looks for what means the same."}{" "}
+                ? "Searching by words and meaning finds more."
+                : "Fewer words find more; ~ before a word searches by meaning."}{" "}
               <button type="button" className={classes.link} onClick={() => ask("")}>
                 Show the newest
               </button>
@@ -109,7 +110,7 @@ export function Archive() {
           {answer && !isNothing && show !== "agents" && hits.pages && (
             <Hits key={hits.turn} pages={hits.pages} onTop={hits.onTop} isRanked={hits.isRanked} />
           )}
-          {answer && !isNothing && show === "agents" && <Speakers q={q} mode={mode} onAsk={ask} />}
+          {answer && !isNothing && show === "agents" && <AgentHits q={q} mode={mode} onAsk={ask} />}
         </div>
       </div>
     </section>
@@ -118,6 +119,6 @@ export function Archive() {
 
 function counted(hits: number, capped: boolean, q: string): string {
   const many = hits.toLocaleString("en");
-  if (capped) return q.trim() === "" ? "newest first, as far as you scroll" : `more than ${many} hits`;
-  return `${many} ${hits === 1 ? "hit" : "hits"}`;
+  if (capped) return q.trim() === "" ? "newest first, scroll for more" : `more than ${many} hits`;
+  return plural(hits, "hit");
 }

@@ -1,10 +1,10 @@
-// What the hits are, counted: a click narrows the question to a value, and takes it back.
+// Facets of the hits with counts: a click adds the value to the query as a filter, another removes it.
 import { useMediaQuery } from "@mantine/hooks";
 import type { Facets as Counted } from "~/protocol/openapi";
+import { short } from "~/widgets/format";
 import { inert } from "~/widgets/inert";
-import { short } from "~/widgets/words";
 import classes from "./Facets.module.css";
-import { asksFor, leftOut, toggledFilter } from "./question";
+import { asksFor, leftOut, toggledFilter } from "./queryPieces";
 
 const FACETS: readonly [keyof Counted, string][] = [
   ["agent", "Agent"],
@@ -25,15 +25,15 @@ interface Props {
 
 export function Facets({ facets, q, capped, onAsk }: Props) {
   const isNarrow = useMediaQuery("(max-width: 760px)", false, { getInitialValueInEffect: false });
-  if (!facets) return <aside className={classes.facets} aria-label="Narrow it down" />;
+  if (!facets) return <aside className={classes.facets} aria-label="Filters" />;
   const groups = FACETS.filter(([name]) => facets[name].length > 0).map(([name, title]) => (
     <Group key={name} name={name} title={title} values={facets[name]} q={q} onAsk={onAsk} />
   ));
   return (
-    <aside className={classes.facets} aria-label="Narrow it down">
+    <aside className={classes.facets} aria-label="Filters">
       {isNarrow ? (
         <details className={classes.folded}>
-          <summary>Narrow it down</summary>
+          <summary>Filters</summary>
           {groups}
         </details>
       ) : (
@@ -75,8 +75,8 @@ function Group({ name, title, values, q, onAsk }: GroupProps) {
                 <button
                   type="button"
                   className={classes.out}
-                  aria-label={`leave out ${inert(value)}`}
-                  title={`leave out ${inert(value)}`}
+                  aria-label={`exclude ${inert(value)}`}
+                  title={`exclude ${inert(value)}`}
                   onClick={() => onAsk(leftOut(q, name, value))}
                 >
                   −

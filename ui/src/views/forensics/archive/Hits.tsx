@@ -1,18 +1,18 @@
-// The hits as a table: who, what was said with the matching words marked, why it is here, when.
+// The hits as a table: agent, text with the matching words marked, match reason, time.
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useSyncExternalStore } from "react";
-import { usePeek, usePeekList } from "~/shell/peeking";
+import { usePeek, usePeekList } from "~/shell/peek";
 import { Ago } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
 import { inert } from "~/widgets/inert";
 import { Tag } from "~/widgets/Mark";
-import { Trouble } from "~/widgets/Panel";
+import { ErrorNotice } from "~/widgets/Panel";
 import classes from "./Hits.module.css";
 import { isHere, type Pages, type Row } from "./pages";
 import { Quote } from "./Quote";
-import { whyOf } from "./reading";
+import { whyOf } from "./queryText";
 
-/** J and K go on through so many around the one that is peeked at. */
+/** Rows around the peeked one that J and K can reach. */
 const LISTED = 150;
 export const TONES: Record<string, string> = { held: "blocked", refused: "violation", rejected: "alert" };
 
@@ -27,16 +27,16 @@ const AGENT: Column<Row> = {
   title: "Agent",
   width: 150,
   from: 420,
-  cell: here((hit) => inert(hit.agent_id ?? "nobody")),
+  cell: here((hit) => inert(hit.agent_id ?? "unknown")),
 };
 const SAID: Column<Row> = {
   id: "said",
-  title: "What was said",
+  title: "Message",
   cell: here((hit) => <Quote hit={hit} />),
 };
 const WHY: Column<Row> = {
   id: "why",
-  title: "Why it is here",
+  title: "Match",
   width: 150,
   from: 720,
   cell: here((hit) => <span title={whyOf(hit).whole}>{whyOf(hit).short}</span>),
@@ -50,7 +50,7 @@ const TYPE: Column<Row> = {
 };
 const STATE: Column<Row> = {
   id: "state",
-  title: "Came to",
+  title: "Status",
   width: 104,
   from: 560,
   cell: here((hit) =>
@@ -79,9 +79,9 @@ export function Hits({ pages, isRanked, onTop }: Props) {
   const navigate = useNavigate();
   const { peek, open } = usePeek();
   const current = peek?.kind === "message" ? peek.id : undefined;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: rows change in place, their version tells
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rows change in place, their version signals it
   const listed = useMemo(() => {
-    // Looked for only while one is peeked at: there may be a million.
+    // Computed only while one is peeked at: there may be a million.
     const is = (row: Row) => isHere(row) && row.message_id === current;
     const at = current === undefined ? -1 : pages.rows.findIndex(is);
     const around = pages.rows.slice(Math.max(0, at - LISTED), Math.max(0, at) + LISTED);
@@ -108,7 +108,7 @@ export function Hits({ pages, isRanked, onTop }: Props) {
           pages.see(first, last);
         }}
       />
-      {pages.trouble && <Trouble problem={pages.trouble} again={() => pages.again()} />}
+      {pages.trouble && <ErrorNotice problem={pages.trouble} again={() => pages.again()} />}
     </>
   );
 }

@@ -1,7 +1,7 @@
-// A quote of a message with the matching words marked; text of strangers, so nothing in it is obeyed.
+// A quote of a message with the matching words marked; untrusted text, shown inert.
 import type { SearchHit } from "~/protocol/openapi";
 import classes from "./Hits.module.css";
-import { runsOf } from "./reading";
+import { runsOf } from "./queryText";
 
 const PARTS: Record<string, string> = {
   memory_read: "memory read",
@@ -13,7 +13,7 @@ const PARTS: Record<string, string> = {
 export function Quote({ hit }: { hit: SearchHit }) {
   const { snippet } = hit;
   if (!snippet || snippet.text === "")
-    return <span className={classes.none}>{snippet === null ? "" : "its content is gone"}</span>;
+    return <span className={classes.none}>{snippet === null ? "" : "content removed"}</span>;
   const part = PARTS[snippet.part] ?? snippet.part;
   return (
     <span className={classes.quote} dir="auto">

@@ -1,12 +1,12 @@
-// The question, explained while it is typed: each piece as a chip, what could be meant as a list, what will be
-// searched as a sentence, and what could not be read pointed at under its very characters.
+// The query field, explained while it is typed: each piece as a chip, completions as a list, the parsed query
+// as a sentence, and parse errors under their very characters.
 import { CloseButton, SegmentedControl, TextInput } from "@mantine/core";
 import { type RefObject, useEffect, useId, useMemo, useRef, useState } from "react";
 import type { SearchAnswer } from "~/protocol/openapi";
 import { useSearchText } from "~/widgets/useSearchText";
-import { type Completion, completions, type Values } from "./completing";
-import { type Chip, chipsOf, fieldOf, without } from "./question";
-import { type Mode, pointed, sentenceOf } from "./reading";
+import { type Completion, completions, type Values } from "./completions";
+import { type Chip, chipsOf, fieldOf, without } from "./queryPieces";
+import { type Mode, pointed, sentenceOf } from "./queryText";
 import classes from "./SearchBar.module.css";
 
 interface Props {
@@ -92,7 +92,7 @@ export function SearchBar({ q, mode, answer, known, field, onAsk, onMode }: Prop
               search.text && (
                 <CloseButton
                   size="sm"
-                  aria-label="clear the search"
+                  aria-label="Clear search"
                   onClick={() => {
                     search.clear();
                     onAsk("");
@@ -104,7 +104,7 @@ export function SearchBar({ q, mode, answer, known, field, onAsk, onMode }: Prop
           />
           {isOpen && (
             <div className={classes.offers}>
-              <div id={list} role="listbox" aria-label="What could be meant" tabIndex={-1}>
+              <div id={list} role="listbox" aria-label="Completions" tabIndex={-1}>
                 {offered.map((one, n) => (
                   // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the keys
                   <div
@@ -123,7 +123,7 @@ export function SearchBar({ q, mode, answer, known, field, onAsk, onMode }: Prop
               </div>
               {search.text.trim() === "" && (
                 <p>
-                  words are looked for by letter and by meaning · <code>"in this order"</code> ·{" "}
+                  words match by text and by meaning · <code>"in this order"</code> ·{" "}
                   <code>~meaning only</code> · <code>-without</code> · <code>this OR that</code> ·{" "}
                   <code>begin*</code>
                 </p>
@@ -133,7 +133,7 @@ export function SearchBar({ q, mode, answer, known, field, onAsk, onMode }: Prop
         </div>
         <SegmentedControl
           size="xs"
-          aria-label="Look for"
+          aria-label="Search by"
           value={mode}
           onChange={(next) => onMode(next as Mode)}
           data={[
@@ -144,7 +144,7 @@ export function SearchBar({ q, mode, answer, known, field, onAsk, onMode }: Prop
         />
       </div>
       {chips.length > 0 && (
-        <ul className={classes.chips} aria-label="The question, piece by piece">
+        <ul className={classes.chips} aria-label="Query parts">
           {chips.map((chip) => (
             <ChipOf
               key={`${chip.piece.start} ${chip.label}`}
@@ -158,19 +158,19 @@ export function SearchBar({ q, mode, answer, known, field, onAsk, onMode }: Prop
           ))}
         </ul>
       )}
-      <Says id={`${list}-says`} q={q} mode={mode} answer={answer} />
+      <QuerySentence id={`${list}-says`} q={q} mode={mode} answer={answer} />
     </search>
   );
 }
 
 const MARKS: Record<Chip["kind"], [mark: string, says: string]> = {
   filter: ["", ""],
-  meaning: ["≈", "what means something like it"],
+  meaning: ["≈", "similar meaning"],
   phrase: ["“”", "these words in this order"],
   word: ["", "this word, or its meaning"],
   join: ["", "joins its neighbours"],
-  without: ["−", "messages without it"],
-  unknown: ["?", "no filter has this name: searched as words"],
+  without: ["−", "exclude matches"],
+  unknown: ["?", "unknown filter: searched as words"],
 };
 
 function ChipOf({ chip, onRemove }: { chip: Chip; onRemove: () => void }) {
@@ -182,14 +182,14 @@ function ChipOf({ chip, onRemove }: { chip: Chip; onRemove: () => void }) {
       {mark && <span aria-hidden>{mark}</span>}
       <code>{chip.label}</code>
       <span className="unseen">{title}</span>
-      <button type="button" aria-label={`take ${chip.label} out`} onClick={onRemove}>
+      <button type="button" aria-label={`remove ${chip.label}`} onClick={onRemove}>
         ×
       </button>
     </li>
   );
 }
 
-function Says({
+function QuerySentence({
   id,
   q,
   mode,
@@ -203,11 +203,11 @@ function Says({
   if (!answer)
     return (
       <p id={id} className={classes.says}>
-        {q.trim() ? "Reading the question…" : " "}
+        {q.trim() ? "Parsing the query…" : " "}
       </p>
     );
   const placed = new Set(answer.problems.map((one) => one.sentence));
-  // What was capped is told beside the count of hits.
+  // A capped result is shown next to the count of hits.
   const others = answer.warnings.filter((one) => !placed.has(one) && !one.startsWith("there are more"));
   return (
     <div id={id} className={classes.says}>

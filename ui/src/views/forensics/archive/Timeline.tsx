@@ -1,11 +1,11 @@
-// When it was said: bars over time. Drag over some, or choose one by keyboard, and the question is narrowed to
-// that stretch; the list below follows.
+// Results over time, as bars. Drag over some, or select by keyboard, to narrow the query to that range; the
+// list below follows.
 import { useMemo, useRef, useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { TimesAnswer } from "~/protocol/openapi";
-import { Empty, Shown } from "~/widgets/Panel";
-import { anyTime, between, hasTimes } from "./question";
-import type { Mode } from "./reading";
+import { Empty, Loaded } from "~/widgets/Panel";
+import { anyTime, between, hasTimes } from "./queryPieces";
+import type { Mode } from "./queryText";
 import classes from "./Timeline.module.css";
 import { heights, moment, said, stretch, widthMs } from "./times";
 
@@ -16,11 +16,11 @@ interface Props {
 }
 
 export function Timeline({ q, mode, onAsk }: Props) {
-  const asked = useAnswer("/v1/search", { q, mode, group: "time" }, { every: 10_000, keep: true });
+  const request = useApi("/v1/search", { q, mode, group: "time" }, { every: 10_000, keep: true });
   return (
-    <Shown asked={asked} rows={3}>
+    <Loaded query={request} rows={3}>
       {(data) => <Bars answer={data as TimesAnswer} q={q} onAsk={onAsk} />}
-    </Shown>
+    </Loaded>
   );
 }
 
@@ -33,7 +33,7 @@ function Bars({ answer, q, onAsk }: { answer: TimesAnswer; q: string; onAsk: (q:
   const box = useRef<HTMLDivElement>(null);
   const first = bins[0];
   const last = bins.at(-1);
-  if (!first || !last) return <Empty>There is nothing to count over time.</Empty>;
+  if (!first || !last) return <Empty>No messages in this range.</Empty>;
   const span = Date.parse(last.to) - Date.parse(first.from);
   const width = widthMs(first);
   const at = Math.min(reached ?? bins.length - 1, bins.length - 1);
@@ -66,13 +66,13 @@ function Bars({ answer, q, onAsk }: { answer: TimesAnswer; q: string; onAsk: (q:
     event.preventDefault();
   };
   return (
-    <figure className={classes.times} aria-label="When it was said">
+    <figure className={classes.times} aria-label="Messages over time">
       {/* biome-ignore lint/a11y/useSemanticElements: bars are a group, not a set of fields */}
       <div
         ref={box}
         className={classes.bars}
         role="group"
-        aria-label="Messages over time; arrows walk, Shift chooses several, Enter narrows"
+        aria-label="Messages over time; arrows move, Shift selects a range, Enter filters"
         onKeyDown={walk}
         onPointerUp={() => from !== null && to !== null && narrow(from, to)}
         onPointerLeave={() => {
@@ -107,7 +107,7 @@ function Bars({ answer, q, onAsk }: { answer: TimesAnswer; q: string; onAsk: (q:
         <time dateTime={first.from}>{moment(first.from, width, span)}</time>
         <span>
           {bins.reduce((sum, bin) => sum + bin.count, 0).toLocaleString("en")} messages
-          {answer.capped && ", the newest that were counted"}; drag over a stretch to narrow
+          {answer.capped && ", counted over the newest"}; drag to select a range
           {hasTimes(q) && (
             <>
               {" · "}

@@ -20,7 +20,7 @@ function archive(size: number) {
 const settle = () => new Promise((done) => setTimeout(done));
 
 describe("an archive without an end (S665)", () => {
-  it("is fetched as it comes into sight, once", async () => {
+  it("is fetched as it scrolls into view, once", async () => {
     const { asked, pages } = archive(250);
     expect(pages.rows).toHaveLength(100);
     pages.see(0, 30);
@@ -35,7 +35,7 @@ describe("an archive without an end (S665)", () => {
     expect(pages.rows).toHaveLength(250);
     expect(pages.hasMore).toBe(false);
   });
-  it("holds a few thousand, and fetches again what comes back, as it was", async () => {
+  it("holds a few thousand, and fetches evicted pages again unchanged", async () => {
     const { asked, pages } = archive(20_000);
     for (let at = 0; at < 9_900; at += 90) {
       pages.see(at, at + 30);
@@ -51,7 +51,7 @@ describe("an archive without an end (S665)", () => {
     expect(asked).toEqual(["1000"]);
     expect(pages.rows[1_000]).toMatchObject({ message_id: "m1000" });
   });
-  it("stops asking a gateway that is away, until told to", async () => {
+  it("stops querying an unreachable gateway until retried by hand", async () => {
     let away = true;
     const first: Part = { items: Array.from({ length: PAGE }, () => ({})) as SearchHit[], next_cursor: "1" };
     const pages = new Pages(first, async () => {

@@ -1,12 +1,12 @@
-// An archive without an end in a list with one: pages are fetched as they come into sight and forgotten when
-// they are far away; where each began is kept, so that it can be fetched again as it was. Knows no React.
+// Endless paging: pages are fetched as they scroll into view and dropped when they are far away; each page's
+// cursor is kept, so that it can be fetched again unchanged. Knows no React.
 import type { SearchHit } from "~/protocol/openapi";
 
 export const PAGE = 100;
-/** So many pages are held at a time: 3,000 messages. */
+/** Pages held at a time: 3,000 messages. */
 export const KEPT = 30;
 
-/** A message that was in sight, is no more held and will be fetched when it comes back. */
+/** A dropped message, to be fetched again when it scrolls back into view. */
 export interface Absent {
   absent: true;
   key: string;
@@ -48,7 +48,7 @@ export class Pages {
     return this.next !== null;
   }
 
-  /** Rows in sight, from where to where: what is missing there is fetched, and what comes next. */
+  /** The visible rows: missing ones are fetched, and the next page too. */
   see(first: number, last: number): void {
     const from = this.pageOf(first);
     const to = this.pageOf(last);
@@ -76,7 +76,7 @@ export class Pages {
 
   private async load(page: number): Promise<void> {
     const cursor = page === this.starts.length ? this.next : this.cursors[page];
-    // After a trouble a person says when to go on: a gateway that is away is not asked at every scroll.
+    // After an error the user retries: an unreachable gateway is not queried at every scroll.
     if (!cursor || this.coming.has(page) || this.trouble) return;
     this.coming.add(page);
     try {
@@ -98,7 +98,7 @@ export class Pages {
     } else {
       const start = this.starts[page] as number;
       const end = this.starts[page + 1] ?? this.rows.length;
-      // What was shredded from sight in between leaves its place; nothing may shift under the reader.
+      // Rows removed in the meantime leave a placeholder; nothing may shift under the reader.
       for (let n = start; n < end; n += 1) this.rows[n] = part.items[n - start] ?? absent(n);
     }
     this.held.set(page, true);

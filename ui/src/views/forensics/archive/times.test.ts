@@ -19,7 +19,7 @@ describe("when it was said (S666)", () => {
     });
     expect(stretch(bins, 0, 9)).toBeNull();
   });
-  it("is told in words", () => {
+  it("has a text", () => {
     expect(said(bins[1] as never, 180_000)).toMatch(/: 2 messages$/);
   });
 });

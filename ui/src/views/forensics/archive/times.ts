@@ -1,5 +1,6 @@
-// When it was said, as bars: heights, words and the stretch between two of them. Pure.
+// Results over time as bars: heights, labels and the range between two of them. Pure.
 
+import { plural } from "~/plural";
 import type { TimeBin } from "~/protocol/openapi";
 import { clock, clockToSecond, day } from "~/widgets/clock";
 
@@ -17,7 +18,7 @@ export function moment(at: string, width: number, span: number): string {
 
 export function said(bin: TimeBin, span: number): string {
   const width = widthMs(bin);
-  const count = `${bin.count.toLocaleString("en")} ${bin.count === 1 ? "message" : "messages"}`;
+  const count = plural(bin.count, "message");
   return `${moment(bin.from, width, span)} – ${moment(bin.to, width, span)}: ${count}`;
 }
 

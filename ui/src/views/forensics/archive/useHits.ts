@@ -1,19 +1,19 @@
-// The hits of a question: the first page is asked again every few seconds, the others as they come into sight.
-// While one reads further down, or peeks, nothing shifts: what is newer is offered instead of being put in.
+// The hits of a query: the first page is refetched every few seconds, the others as they scroll into view.
+// While the user reads further down, or peeks, nothing shifts: newer hits are offered instead of inserted.
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { get } from "~/api/client";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { SearchAnswer } from "~/protocol/openapi";
 import { PAGE, Pages, type Part } from "./pages";
-import type { Mode } from "./reading";
+import type { Mode } from "./queryText";
 
 const LIVE_MS = 5_000;
-/** Ranking costs the gateway more than listing. */
+/** Ranking is more expensive for the gateway than listing. */
 const RANKED_MS = 20_000;
 
-interface Taken {
+interface TakenPages {
   key: string;
-  /** Another one begins at its top. */
+  /** Another query starts at its top. */
   turn: number;
   answer: SearchAnswer;
   pages: Pages;
@@ -21,15 +21,15 @@ interface Taken {
 
 export function useHits(q: string, mode: Mode, isPeeking: boolean) {
   const key = `${mode}\n${q}`;
-  const [taken, setTaken] = useState<Taken | null>(null);
+  const [taken, setTaken] = useState<TakenPages | null>(null);
   const isRanked = (taken?.answer.query.words.length ?? 0) > 0 || taken?.answer.query.meaning != null;
-  const asked = useAnswer(
+  const request = useApi(
     "/v1/search",
     { q, mode, limit: PAGE },
     { every: isRanked ? RANKED_MS : LIVE_MS, keep: true },
   );
   const onTopRef = useRef(true);
-  const answer = asked.isPlaceholderData ? undefined : (asked.data as SearchAnswer | undefined);
+  const answer = request.isPlaceholderData ? undefined : (request.data as SearchAnswer | undefined);
 
   const take = useCallback(
     (fresh: SearchAnswer, fromTop: boolean) => {
@@ -60,14 +60,14 @@ export function useHits(q: string, mode: Mode, isPeeking: boolean) {
     pages: taken?.pages,
     turn: taken?.turn ?? 0,
     isRanked,
-    /** What is shown answers the question before this one. */
+    /** What is shown belongs to the previous query. */
     isOld: taken !== null && taken.key !== key,
-    error: asked.error,
+    error: request.error,
     newer,
     takeNewer: () => answer && take(answer, true),
     onTop: useCallback((isTop: boolean) => {
       onTopRef.current = isTop;
     }, []),
-    refetch: () => void asked.refetch(),
+    refetch: () => void request.refetch(),
   };
 }

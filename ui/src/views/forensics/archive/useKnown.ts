@@ -1,11 +1,11 @@
-// Values that completion offers: agents and clusters of the fleet, tools and sessions of what was found.
+// Known values for completion: agents and clusters of the fleet, tools and sessions of the facets.
 import { useMemo } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { Facets } from "~/protocol/openapi";
-import type { Values } from "./completing";
+import type { Values } from "./completions";
 
 export function useKnown(facets: Facets | null): Values {
-  const agents = useAnswer("/v1/agents");
+  const agents = useApi("/v1/agents");
   return useMemo(() => {
     const items = agents.data?.items ?? [];
     const clusters = items.flatMap((one) => (one.cluster_id ? [one.cluster_id] : []));

@@ -1,5 +1,5 @@
-// The audit log: everything that happened, newest first and live, by type, severity, who, session and time. One event
-// opens beside it, in the seed's shape, with its place in the chain and its proof.
+// The audit log: every event, newest first and live, filtered by type, severity, actor, session and time. One
+// event opens next to it, in the seed's shape, with its position in the chain and its proof.
 import { useMemo, useRef, useState } from "react";
 import { numberOf } from "~/proof/event";
 import type { AuditEvent } from "~/protocol/openapi";
@@ -8,12 +8,12 @@ import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Loading, Trouble } from "~/widgets/Panel";
+import { Empty, ErrorNotice, Loading } from "~/widgets/Panel";
 import { usePaged } from "../usePaged";
 import classes from "./Audit.module.css";
+import { isAsked, queryOf, type Read, readAsked, readEvent, toneOf } from "./auditQuery";
 import { EventPanel } from "./EventPanel";
 import { FilterBar, NO_FILTER } from "./FilterBar";
-import { isAsked, queryOf, type Read, readAsked, readEvent, toneOf } from "./reading";
 
 const COLUMNS: readonly Column<Read>[] = [
   {
@@ -36,8 +36,8 @@ const COLUMNS: readonly Column<Read>[] = [
     width: 76,
     from: 880,
   },
-  { id: "who", title: "Who", cell: (row) => row.who, width: 150, from: 520 },
-  { id: "summary", title: "What", cell: (row) => row.summary, from: 640 },
+  { id: "who", title: "Actor", cell: (row) => row.who, width: 150, from: 520 },
+  { id: "summary", title: "Summary", cell: (row) => row.summary, from: 640 },
   { id: "at", title: "When", cell: (row) => <Ago at={row.at} />, width: 84 },
   {
     id: "number",
@@ -54,21 +54,21 @@ const byNumber = (event: AuditEvent) => event.hash_chain.sequence_number;
 export function Audit() {
   const [url, setUrl] = useUrl();
   const { type, sev, who, trace, within, since, until } = url;
-  const asked = useMemo(
+  const request = useMemo(
     () => readAsked({ type, sev, who, trace, within, since, until }),
     [type, sev, who, trace, within, since, until],
   );
-  // "The last hour" is that of when it was chosen; the live top goes on from there.
-  const query = useMemo(() => queryOf(asked, Date.now()), [asked]);
+  // "The last hour" is relative to when it was chosen; the live top continues from there.
+  const query = useMemo(() => queryOf(request, Date.now()), [request]);
   const [isLive, setLive] = useState(true);
-  // Rows that move while one walks them lead Enter astray.
+  // Rows that move during keyboard navigation would make Enter open the wrong one.
   const [isWalked, setWalked] = useState(false);
   const { first, rows, more, busy, problem, fetchMore } = usePaged(
     "/v1/audit/tenant",
     query,
     byNumber,
-    // By type the gateway reads through thousands of events to find a page.
-    isLive && !isWalked && (asked.type ? 10_000 : 3_000),
+    // With a type filter the gateway scans thousands of events for a page.
+    isLive && !isWalked && (request.type ? 10_000 : 3_000),
   );
   const lines = useMemo(() => rows.map(readEvent).sort((a, b) => b.number - a.number), [rows]);
   const chosen = url.event ? numberOf(url.event) : Number(url.seq) || null;
@@ -78,7 +78,7 @@ export function Audit() {
     {
       f: { says: "Filter by event type", run: () => field.current?.focus() },
       t: {
-        says: "To the table",
+        says: "Focus the table",
         run: () => document.querySelector<HTMLElement>("tr[data-reached]")?.focus(),
       },
       ...(chosen !== null && { Backspace: { says: "Close the event", run: close } }),
@@ -92,7 +92,7 @@ export function Audit() {
       <div className={classes.inside} data-open={(url.event ?? url.seq) !== undefined || undefined}>
         <div className={classes.main}>
           <FilterBar
-            asked={asked}
+            request={request}
             types={types}
             isLive={isLive}
             setLive={setLive}
@@ -101,7 +101,7 @@ export function Audit() {
           />
           {first.data ? (
             lines.length > 0 ? (
-              // biome-ignore lint/a11y/noStaticElementInteractions: it hears where the focus is and does nothing
+              // biome-ignore lint/a11y/noStaticElementInteractions: it only tracks the focus
               <div className={classes.table} onFocus={() => setWalked(true)} onBlur={() => setWalked(false)}>
                 <Grid
                   label="Audit events"
@@ -113,21 +113,20 @@ export function Audit() {
                   onEnd={fetchMore}
                 />
               </div>
-            ) : isAsked(asked) ? (
+            ) : isAsked(request) ? (
               <Empty>
-                {more ? "Nothing fits among the newest events." : "No event fits."}{" "}
+                {more ? "No matches among the newest events." : "No matching events."}{" "}
                 <button type="button" className={classes.link} onClick={() => setUrl(NO_FILTER, true)}>
                   Show all
                 </button>
               </Empty>
             ) : (
               <Empty command="observatory demo">
-                Nothing is recorded yet. Every message, command and refusal becomes an event here; to see
-                some:
+                No events yet. Every message, command and refusal becomes an event here; to see some:
               </Empty>
             )
           ) : first.error ? (
-            <Trouble problem={first.error} again={() => void first.refetch()} />
+            <ErrorNotice problem={first.error} again={() => void first.refetch()} />
           ) : (
             <Loading rows={10} />
           )}
@@ -140,7 +139,7 @@ export function Audit() {
             {isLive && isWalked && <span>New events wait while you are in the table.</span>}
             {more && (
               <button type="button" className={classes.link} disabled={busy} onClick={fetchMore}>
-                {busy ? "looks further back…" : "look further back"}
+                {busy ? "searching older events…" : "search older events"}
               </button>
             )}
           </p>
@@ -159,7 +158,7 @@ export function Audit() {
         {chosen === null && (url.event || url.seq) && (
           <aside className={classes.aside} aria-label="Event">
             <Empty>
-              “{url.event ?? url.seq}” is no id or number of an event.{" "}
+              “{url.event ?? url.seq}” is not an event id or number.{" "}
               <button type="button" className={classes.link} onClick={close}>
                 Close
               </button>

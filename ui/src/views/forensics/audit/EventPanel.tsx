@@ -1,5 +1,5 @@
-// One event from its exact bytes: who, what, where; its place in the chain (before – this – next), its proof, and the
-// whole record in the seed's shape. A record that is bent is shown as it is: reading never stops.
+// One event from its exact bytes: who, what, where; its position in the chain (previous – this – next), its
+// proof, and the whole record in the seed's shape. A tampered record is shown as it is: reading never stops.
 import { Button, CloseButton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -11,9 +11,9 @@ import { Ago, Id } from "~/widgets/Figures";
 import { inert } from "~/widgets/inert";
 import { Json } from "~/widgets/Json";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Shown } from "~/widgets/Panel";
+import { Empty, Loaded } from "~/widgets/Panel";
 import classes from "./Audit.module.css";
-import { readBytes, readEvent, toneOf } from "./reading";
+import { readBytes, readEvent, toneOf } from "./auditQuery";
 
 const PATH = "/v1/audit/records";
 
@@ -36,26 +36,26 @@ interface Props {
 }
 
 export function EventPanel({ number, id, go, close }: Props) {
-  const asked = useRecord(number);
+  const request = useRecord(number);
   return (
     <div className={classes.panel}>
       <header className={classes.panelHead}>
         <h2>Event {number.toLocaleString("en")}</h2>
         <CloseButton size="sm" aria-label="Close the event" onClick={close} />
       </header>
-      <Shown asked={asked} rows={10}>
+      <Loaded query={request} rows={10}>
         {({ event, text, raw }) =>
           text === "" || (event && id && event.audit_event_id !== id) ? (
             <Empty>
               {id
                 ? "No event of this tenant has that id."
-                : `There is no event ${number.toLocaleString("en")} yet, or it is missing.`}
+                : `Event ${number.toLocaleString("en")} does not exist yet, or is missing.`}
             </Empty>
           ) : (
             <OneEvent {...{ number, event, text, raw, go }} />
           )
         }
-      </Shown>
+      </Loaded>
     </div>
   );
 }
@@ -69,12 +69,12 @@ interface Opened {
 }
 
 function OneEvent({ number, event, text, raw, go }: Opened) {
-  const bent = whatIsBent(raw, text, event, number);
+  const tampered = tamperedText(raw, text, event, number);
   if (!event)
     return (
       <>
         <p className={classes.bent} role="alert">
-          {bent}
+          {tampered}
         </p>
         <pre className={classes.raw}>{inert(text)}</pre>
       </>
@@ -90,9 +90,9 @@ function OneEvent({ number, event, text, raw, go }: Opened) {
         <b>{read.type.replaceAll("_", " ")}</b>
         <p>{read.summary}</p>
       </div>
-      {bent && (
+      {tampered && (
         <p className={classes.bent} role="alert">
-          {bent}
+          {tampered}
         </p>
       )}
       <dl className={classes.facts}>
@@ -100,7 +100,7 @@ function OneEvent({ number, event, text, raw, go }: Opened) {
         <dd>
           <Ago at={read.at} />
         </dd>
-        <dt>Who</dt>
+        <dt>Actor</dt>
         <dd>
           <Id id={read.who} length={26} />
           {read.whom && (
@@ -138,10 +138,10 @@ function OneEvent({ number, event, text, raw, go }: Opened) {
       <h3>Proof</h3>
       <ProofBadge audit_event_id={event.audit_event_id} about={{ event }} />
       <h3>Chain</h3>
-      <ol className={classes.chain} aria-label="Its place in the chain">
+      <ol className={classes.chain} aria-label="Position in the chain">
         <li>
           <Button size="compact-xs" variant="default" disabled={number <= 1} onClick={() => go(number - 1)}>
-            <span className="unseen">the event before </span>← {(number - 1).toLocaleString("en")}
+            <span className="unseen">previous event </span>← {(number - 1).toLocaleString("en")}
           </Button>
           <Id id={previous_hash} length={22} />
         </li>
@@ -150,23 +150,30 @@ function OneEvent({ number, event, text, raw, go }: Opened) {
         </li>
         <li>
           <Button size="compact-xs" variant="default" onClick={() => go(number + 1)}>
-            <span className="unseen">the event after </span>
+            <span className="unseen">next event </span>
             {(number + 1).toLocaleString("en")} →
           </Button>
         </li>
       </ol>
       <h3>Record</h3>
-      <Json value={event} label="The record as it is stored" />
+      <Json value={event} label="Stored record" />
     </>
   );
 }
 
-/** Said at once, without being asked: a record whose own hash does not fit is never shown as if it were whole. */
-function whatIsBent(raw: Uint8Array, text: string, event: AuditEvent | null, number: number): string | null {
+/**
+ * Checked without being asked: a record whose own hash does not match is never shown as if it were intact.
+ */
+function tamperedText(
+  raw: Uint8Array,
+  text: string,
+  event: AuditEvent | null,
+  number: number,
+): string | null {
   try {
     checkRecord(raw, text, String(event?.resource?.["av.tenant.id"]), number);
     return null;
   } catch (error) {
-    return `${(error as Error).message} What is stored is shown as it is.`;
+    return `${(error as Error).message} The stored record is shown as it is.`;
   }
 }

@@ -1,9 +1,9 @@
-// Filters of the audit log. Everything goes to the URL; "live" is of this visit only.
+// Filters of the audit log. Everything goes to the URL; "live" applies to this visit only.
 import { Autocomplete, NativeSelect, Switch, TextInput } from "@mantine/core";
 import type { RefObject } from "react";
 import { useSearchText } from "~/widgets/useSearchText";
 import classes from "./Audit.module.css";
-import { type Asked, isAsked, SEVERITIES, SPANS } from "./reading";
+import { type Asked, isAsked, SEVERITIES, SPANS } from "./auditQuery";
 
 export const NO_FILTER = {
   type: null,
@@ -16,7 +16,7 @@ export const NO_FILTER = {
 };
 
 interface Props {
-  asked: Asked;
+  request: Asked;
   types: string[];
   isLive: boolean;
   setLive: (live: boolean) => void;
@@ -24,7 +24,7 @@ interface Props {
   field: RefObject<HTMLInputElement | null>;
 }
 
-export function FilterBar({ asked, types, isLive, setLive, set, field }: Props) {
+export function FilterBar({ request: asked, types, isLive, setLive, set, field }: Props) {
   const type = useSearchText(asked.type, (text) => set({ type: text }));
   const who = useSearchText(asked.who, (text) => set({ who: text }));
   const trace = useSearchText(asked.trace, (text) => set({ trace: text }));
@@ -48,7 +48,7 @@ export function FilterBar({ asked, types, isLive, setLive, set, field }: Props) 
       <TextInput
         size="xs"
         className={classes.field}
-        aria-label="Who sent or received it: an agent's name or an id"
+        aria-label="Actor: agent name or id"
         placeholder="agent, user or id"
         value={who.text}
         onChange={(event) => who.type(event.currentTarget.value)}

@@ -1,20 +1,21 @@
-// What a time cost, by what: one large figure, then bars that add up to it. An agent opens its sessions, a
-// session its branches; what is shown can be taken as a file. Where reported and computed figures differ
-// stands beside.
+// Cost attribution of a time range by agent, session, cluster…: one headline figure, then bars that add up to
+// it. An agent opens its sessions, a session its branches; what is shown can be saved as a file. Differences
+// between reported and computed costs are listed next to it.
 import { Button, SegmentedControl } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { plural } from "~/plural";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { exact } from "~/widgets/clock";
 import { Money } from "~/widgets/Figures";
+import { money, short } from "~/widgets/format";
 import { type Column, Grid } from "~/widgets/Grid";
 import { useNow } from "~/widgets/now";
-import { Empty, Loading, Trouble } from "~/widgets/Panel";
-import { money, short } from "~/widgets/words";
-import { Deck, Share } from "../Deck";
-import classes from "../Deck.module.css";
+import { Empty, ErrorNotice, Loading } from "~/widgets/Panel";
+import { BoardLayout, Share } from "../BoardLayout";
+import classes from "../BoardLayout.module.css";
 import {
   BYS,
   type By,
@@ -48,7 +49,7 @@ const NAMES: Record<By, string> = {
 
 function useCosts({ by, agent, session }: Look, since: string) {
   const isBranch = by === "branch";
-  const sums = useAnswer(
+  const sums = useApi(
     "/v1/costs",
     {
       by: isBranch ? "session" : by,
@@ -59,13 +60,13 @@ function useCosts({ by, agent, session }: Look, since: string) {
     },
     { every: 5_000, keep: true, enabled: !isBranch },
   );
-  const branches = useAnswer(
+  const branches = useApi(
     "/v1/costs/branches",
     { since, session, limit: 500 },
     { every: 15_000, keep: true, enabled: isBranch },
   );
   const asked = isBranch ? branches : sums;
-  const told = useMemo(() => {
+  const attribution = useMemo(() => {
     if (isBranch)
       return (
         branches.data && {
@@ -78,7 +79,7 @@ function useCosts({ by, agent, session }: Look, since: string) {
       ? { lines: linesOfCosts(sums.data), total: sums.data.total.cost ?? 0, until: sums.data.until }
       : undefined;
   }, [isBranch, branches.data, sums.data, by]);
-  return { told, error: asked.error, refetch: asked.refetch };
+  return { attribution, error: asked.error, refetch: asked.refetch };
 }
 
 export function Costs() {
@@ -86,9 +87,9 @@ export function Costs() {
   const look = looking(url);
   const { by, span, agent, session } = look;
   const since = sinceOf(span, useNow());
-  const { told, error, refetch } = useCosts(look, since);
-  const burn = useAnswer("/v1/costs/burn", undefined, { every: 5_000, keep: true });
-  const order = useMemo(() => sorted(told?.lines ?? [], url.sort), [told, url.sort]);
+  const { attribution, error, refetch } = useCosts(look, since);
+  const burn = useApi("/v1/costs/burn", undefined, { every: 5_000, keep: true });
+  const order = useMemo(() => sorted(attribution?.lines ?? [], url.sort), [attribution, url.sort]);
   const open = (line: Line) => {
     if (by === "agent" && line.id) setUrl({ by: "session", agent: line.id, session: null, sort: null });
     else if (by === "session" && line.id) setUrl({ by: "branch", session: line.id, agent: null, sort: null });
@@ -100,7 +101,10 @@ export function Costs() {
     Object.fromEntries([
       [
         "t",
-        { says: "To the table", run: () => document.querySelector<HTMLElement>("tr[data-reached]")?.focus() },
+        {
+          says: "Focus the table",
+          run: () => document.querySelector<HTMLElement>("tr[data-reached]")?.focus(),
+        },
       ],
       ...(agent || session
         ? [["Backspace", { says: "Back to all", run: () => setUrl({ agent: null, session: null }) }]]
@@ -109,38 +113,37 @@ export function Costs() {
     "Costs",
   );
   const keep = (kind: "csv" | "json") => {
-    if (!told) return;
-    const { until, total } = told;
+    if (!attribution) return;
+    const { until, total } = attribution;
     const text =
       kind === "csv" ? csvOf(by, order.lines, since, until) : jsonOf(by, order.lines, since, until, total);
     save(fileName(by, until, kind), text, kind === "csv" ? "text/csv" : "application/json");
   };
 
   return (
-    <Deck
+    <BoardLayout
       label="Cost attribution"
       lead={
         <>
-          {told ? <Money dollars={told.total} /> : "…"} in {SPAN_WORDS[span]}
+          {attribution ? <Money dollars={attribution.total} /> : "…"} in {SPAN_WORDS[span]}
         </>
       }
-      beside={
+      hint={
         <>
-          {told && (
-            <span title={`${exact(since)} to ${exact(told.until)}`}>
-              {count.toLocaleString("en")} {NAMES[by].toLowerCase()}
-              {count === 1 ? "" : by === "branch" ? "es" : "s"}
+          {attribution && (
+            <span title={`${exact(since)} to ${exact(attribution.until)}`}>
+              {plural(count, NAMES[by].toLowerCase(), by === "branch" ? "branches" : undefined)}
             </span>
           )}
-          {burn.data && <span> · now {money(burn.data.tenant.per_min_5m)} a minute</span>}
+          {burn.data && <span> · now {money(burn.data.tenant.per_min_5m)}/min</span>}
         </>
       }
-      stale={told ? error : null}
+      stale={attribution ? error : null}
       tools={
         <>
           <SegmentedControl
             size="xs"
-            aria-label="By what"
+            aria-label="Group by"
             data={BYS.map((value) => ({ value, label: NAMES[value] }))}
             value={by}
             onChange={(next) =>
@@ -149,7 +152,7 @@ export function Costs() {
           />
           <SegmentedControl
             size="xs"
-            aria-label="Of which time"
+            aria-label="Time range"
             data={Object.keys(WINDOWS)}
             value={span}
             onChange={(next) => setUrl({ span: next === "1h" ? null : (next as Span) })}
@@ -189,33 +192,34 @@ export function Costs() {
               onSort={(id) => setUrl({ sort: order.id === id && order.down ? `-${id}` : id }, true)}
             />
           )}
-          {!told && (error ? <Trouble problem={error} again={() => refetch()} /> : <Loading rows={8} />)}
-          {told && order.lines.length === 0 && (
+          {!attribution &&
+            (error ? <ErrorNotice problem={error} again={() => refetch()} /> : <Loading rows={8} />)}
+          {attribution && order.lines.length === 0 && (
             <Empty command='curl -s "$URL/v1/costs?by=agent" -H "Authorization: Bearer $KEY"'>
               {session || agent
-                ? "Nothing was spent there in this time. Choose a longer one."
-                : `Nothing was spent in ${SPAN_WORDS[span]}. A step costs its state_delta.cost or what cumulative_session_cost has grown, whichever is more; the same on the terminal:`}
+                ? "No cost in this time range. Choose a longer one."
+                : `No cost in ${SPAN_WORDS[span]}. A step costs its state_delta.cost or the increase of cumulative_session_cost, whichever is more; the same on the command line:`}
             </Empty>
           )}
-          {told && order.lines.length > 0 && (
+          {attribution && order.lines.length > 0 && (
             <p className={classes.foot} role="status">
               <span>
                 {by === "branch"
-                  ? "A branch is a step and what follows from it until the next fork; they add up to all."
+                  ? "A branch is a step and its successors until the next fork; branches add up to the total."
                   : by === "agent"
                     ? "Choose an agent for its sessions, then a session for its branches."
                     : by === "session"
                       ? "Choose a session for its branches."
-                      : "What messages named; those that named none stand in brackets."}
+                      : "As named by messages; those without one are in brackets."}
               </span>
             </p>
           )}
         </div>
-        <aside className={classes.aside} aria-label="Where figures differ">
+        <aside className={classes.aside} aria-label="Cost differences">
           <Gaps />
         </aside>
       </div>
-    </Deck>
+    </BoardLayout>
   );
 }
 
@@ -288,7 +292,15 @@ function columnsFor(by: By, most: number): Column<Line>[] {
         ),
     },
     ...(by === "branch"
-      ? [{ id: "also", title: "Who", width: 170, from: 620, cell: (line: Line) => line.also } as Column<Line>]
+      ? [
+          {
+            id: "also",
+            title: "Agent",
+            width: 170,
+            from: 620,
+            cell: (line: Line) => line.also,
+          } as Column<Line>,
+        ]
       : []),
     {
       id: "cost",
@@ -300,7 +312,7 @@ function columnsFor(by: By, most: number): Column<Line>[] {
     },
     {
       id: "share",
-      title: "Share of all",
+      title: "Share of total",
       width: "32%",
       from: 300,
       cell: (line) => (

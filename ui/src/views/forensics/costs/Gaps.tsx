@@ -1,16 +1,16 @@
-// Where what agents reported is not what their steps add up to: told, never silently mended.
+// Differences between the costs agents reported and the sum of their steps: shown, never silently corrected.
 import { Link } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { Ago, Money } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Panel, Shown } from "~/widgets/Panel";
+import { Loaded, Panel } from "~/widgets/Panel";
 import classes from "./Costs.module.css";
 
 export function Gaps() {
-  const asked = useAnswer("/v1/costs/gaps", { limit: 50 }, { every: 15_000, keep: true });
+  const query = useApi("/v1/costs/gaps", { limit: 50 }, { every: 15_000, keep: true });
   return (
     <Panel title="Reported and computed differ">
-      <Shown asked={asked} rows={2}>
+      <Loaded query={query} rows={2}>
         {({ items, next_cursor }) =>
           items.length === 0 ? (
             <p className={classes.calm}>
@@ -29,9 +29,10 @@ export function Gaps() {
                         {one.agent_id}
                       </Link>
                     ) : (
-                      "an agent not known"
+                      "unknown agent"
                     )}{" "}
-                    says <Money dollars={one.reported} />, its steps say <Money dollars={one.computed} />
+                    reported <Money dollars={one.reported} />, its steps sum to{" "}
+                    <Money dollars={one.computed} />
                   </span>
                   <span className={classes.when}>
                     {one.session_id && (
@@ -51,7 +52,7 @@ export function Gaps() {
             </ul>
           )
         }
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }

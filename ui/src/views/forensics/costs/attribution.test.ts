@@ -24,13 +24,13 @@ const line = (name: string, cost: number, tokens = 0): Line => ({
 });
 
 describe("what the board looks at", () => {
-  it("is the last hour by agent, unless the address says another that exists", () => {
+  it("defaults to the last hour by agent", () => {
     expect(looking({})).toEqual({ by: "agent", span: "1h", agent: undefined, session: undefined });
     expect(looking({ by: "branch", span: "24h", session: "s" }).session).toBe("s");
     expect(looking({ by: "moon", span: "9y" })).toMatchObject({ by: "agent", span: "1h" });
   });
 
-  it("drills only where the gateway can tell it", () => {
+  it("drills down only where the gateway can", () => {
     expect(looking({ by: "session", agent: "a", session: "s" })).toMatchObject({
       agent: "a",
       session: undefined,
@@ -46,13 +46,13 @@ describe("what the board looks at", () => {
 });
 
 describe("lines", () => {
-  it("name what named nothing", () => {
+  it("label items without a name", () => {
     const items = [{ id: null, cost: 1, share: 1, tokens: 2, messages: 3 }];
     const answer = { by: "tool", items, next_cursor: null } as never;
-    expect(linesOfCosts(answer)[0]).toMatchObject({ name: "(no tool called)", id: null, calls: 3 });
+    expect(linesOfCosts(answer)[0]).toMatchObject({ name: "(no tool)", id: null, calls: 3 });
   });
 
-  it("add up to all, with a line for those that are not listed", () => {
+  it("add up to the total, with a line for those not listed", () => {
     const items = [{ id: "x", cost: 1, share: 0.25, tokens: 2, messages: 3 }];
     const total = { cost: 4, tokens: 12, messages: 5 };
     const lines = linesOfCosts({ by: "agent", items, total, next_cursor: "more" } as never);
@@ -66,7 +66,7 @@ describe("lines", () => {
     });
   });
 
-  it("of branches add up to all, with a line for what is not listed", () => {
+  it("of branches add up to the total, with a line for those not listed", () => {
     const items = [
       {
         step: "x",
@@ -87,7 +87,7 @@ describe("lines", () => {
     expect(sorted([...lines].reverse(), undefined).lines.at(-1)?.key).toBe("elsewhere");
   });
 
-  it("are sorted by cost, the dearest first, or as asked", () => {
+  it("are sorted by cost, most expensive first, or by the chosen column", () => {
     const rows = [line("b", 1, 9), line("a", 3, 1)];
     expect(sorted(rows, undefined).lines.map((one) => one.name)).toEqual(["a", "b"]);
     expect(sorted(rows, "-cost").lines.map((one) => one.name)).toEqual(["b", "a"]);
@@ -112,14 +112,14 @@ describe("the file", () => {
 
   it("keeps numbers numbers, also negative ones", () => expect(cell(-1.5)).toBe("-1.5"));
 
-  it("holds exactly the lines that are shown", () => {
+  it("contains exactly the lines shown", () => {
     const text = csvOf("agent", [line("=cmd", 1.25)], "A", "B");
     expect(text).toBe(
       "by,id,name,also,cost,share,tokens,calls,since,until\r\nagent,'=cmd,'=cmd,,1.25,0.5,0,1,A,B\r\n",
     );
-    const told = JSON.parse(jsonOf("agent", [line("x", 1)], "A", "B", 1));
-    expect(told).toMatchObject({ by: "agent", total: 1, items: [{ id: "x", cost: 1 }] });
-    expect(told.items[0].key).toBeUndefined();
+    const parsed = JSON.parse(jsonOf("agent", [line("x", 1)], "A", "B", 1));
+    expect(parsed).toMatchObject({ by: "agent", total: 1, items: [{ id: "x", cost: 1 }] });
+    expect(parsed.items[0].key).toBeUndefined();
     expect(fileName("agent", "2026-11-16T14:39:00Z", "csv")).toBe("costs-by-agent-2026-11-16-14-39.csv");
   });
 });

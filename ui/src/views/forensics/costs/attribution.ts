@@ -1,11 +1,11 @@
-// What the costs board shows, by what, within which time, and the same as a file. Pure.
+// What the costs board shows: grouping, time range, drill-down; and the same as a file. Pure.
 import type { CostsAnswer, LinesAnswer } from "~/protocol/openapi";
 import { inert } from "~/widgets/inert";
 
-/** So many agents of a branch the gateway names at most (lines.py). */
+/** The gateway names at most this many agents of a branch (lines.py). */
 const NAMED = 5;
 
-/** The key of the line for what is not listed. */
+/** The key of the line for everything not listed. */
 export const ELSEWHERE = "elsewhere";
 
 export const BYS = ["agent", "session", "cluster", "branch", "type", "tool", "model"] as const;
@@ -23,12 +23,12 @@ export const SPAN_WORDS: Record<Span, string> = {
 export interface Look {
   by: By;
   span: Span;
-  /** Drilled into: an agent's sessions, a session's branches. */
+  /** Drill-down: an agent's sessions, a session's branches. */
   agent: string | undefined;
   session: string | undefined;
 }
 
-/** What the address says; what it says wrongly is the usual. */
+/** Parses the URL; invalid values become the defaults. */
 export function looking(url: Record<string, string | undefined>): Look {
   const by = (BYS as readonly string[]).includes(url.by ?? "") ? (url.by as By) : "agent";
   const span = url.span !== undefined && Object.hasOwn(WINDOWS, url.span) ? (url.span as Span) : "1h";
@@ -37,7 +37,7 @@ export function looking(url: Record<string, string | undefined>): Look {
   return { by, span, agent, session };
 }
 
-/** From when, to the whole minute: two questions within one minute are the same question. */
+/** The start, to the whole minute: two queries within one minute are the same query. */
 export function sinceOf(span: Span, nowMs: number): string {
   const minute = Math.floor(nowMs / 60_000) - WINDOWS[span] + 1;
   return new Date(minute * 60_000).toISOString();
@@ -45,30 +45,30 @@ export function sinceOf(span: Span, nowMs: number): string {
 
 export interface Line {
   key: string;
-  /** What a person calls it. */
+  /** Display name. */
   name: string;
-  /** Under the name: of a branch its session, agent and depth. */
+  /** Below the name: for a branch its session, agent and depth. */
   also: string;
   cost: number;
   share: number;
   tokens: number;
   calls: number;
-  /** What it is, for links and drilling; null for what named none. */
+  /** Its id, for links and drill-down; null for items without a name. */
   id: string | null;
   session_id?: string;
   step?: string;
 }
 
 export const NAMELESS: Record<Exclude<By, "branch">, string> = {
-  agent: "(agent not known)",
-  session: "(session not known)",
-  cluster: "(no cluster named)",
-  type: "(no type named)",
-  tool: "(no tool called)",
-  model: "(no model named)",
+  agent: "(unknown agent)",
+  session: "(unknown session)",
+  cluster: "(no cluster)",
+  type: "(no type)",
+  tool: "(no tool)",
+  model: "(no model)",
 };
 
-/** What is beyond the dearest is one line: without it the column, and the file, would not add up. */
+/** Everything beyond the top items is one line: without it the column, and the file, would not add up. */
 export function linesOfCosts({ by, items, total, next_cursor }: CostsAnswer): Line[] {
   const lines: Line[] = items.map((one) => ({
     key: `${by} ${one.id ?? ""}`,
@@ -89,7 +89,7 @@ export function linesOfCosts({ by, items, total, next_cursor }: CostsAnswer): Li
     key: ELSEWHERE,
     id: null,
     name: "(all others)",
-    also: `beyond the dearest ${items.length.toLocaleString("en")}`,
+    also: `beyond the top ${items.length.toLocaleString("en")}`,
     cost,
     share: total.cost ? cost / total.cost : 0,
     tokens: left("tokens", total.tokens),
@@ -98,13 +98,13 @@ export function linesOfCosts({ by, items, total, next_cursor }: CostsAnswer): Li
   return lines;
 }
 
-/** `rest` is what branches that are not listed cost: without it the column would not add up. */
+/** `rest` is the cost of branches not listed: without it the column would not add up. */
 export function linesOfBranches({ items, elsewhere, total }: LinesAnswer): Line[] {
   const lines: Line[] = items.map((one) => ({
     key: one.step,
     id: one.step,
     name: inert(one.intent ?? "") || `step #${one.sequence_number}`,
-    also: `${one.agent_id ?? "an agent not known"}${one.agents.length > 1 ? ` and ${one.agents.length - 1}${one.agents.length === NAMED ? " or" : ""} more` : ""}`,
+    also: `${one.agent_id ?? "unknown agent"}${one.agents.length > 1 ? ` and ${one.agents.length - 1}${one.agents.length === NAMED ? " or" : ""} more` : ""}`,
     cost: one.cost,
     share: one.share,
     tokens: one.tokens,
@@ -117,7 +117,7 @@ export function linesOfBranches({ items, elsewhere, total }: LinesAnswer): Line[
       key: ELSEWHERE,
       id: null,
       name: "(all other branches)",
-      also: "beyond what is listed",
+      also: "not listed",
       cost: elsewhere,
       share: total > 0 ? elsewhere / total : 0,
       tokens: 0,
@@ -136,7 +136,7 @@ export function sorted(
   const down = !sort?.startsWith("-");
   const id = SORTS.find((one) => one === sort?.replace(/^-/, "")) ?? "cost";
   const by = (a: Line, b: Line) => (id === "name" ? b.name.localeCompare(a.name) : a[id] - b[id]);
-  // What is not listed is no line beside the others: it stands last, however much it is.
+  // The line for everything not listed always comes last, however large it is.
   const rest = (line: Line) => (line.key === ELSEWHERE ? 1 : 0);
   const inOrder = (a: Line, b: Line) => rest(a) - rest(b) || (down ? by(b, a) : by(a, b)) || b.cost - a.cost;
   return { lines: [...lines].sort(inOrder), id, down };
@@ -144,7 +144,9 @@ export function sorted(
 
 // --- the same as a file ---
 
-/** A cell that a spreadsheet would take for a formula is made text by a quote in front (OWASP, CSV injection). */
+/**
+ * A cell that a spreadsheet would treat as a formula is made text by a leading quote (OWASP, CSV injection).
+ */
 export function cell(value: string | number): string {
   if (typeof value === "number") return String(value);
   const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(value) ? `'${value}` : value;

@@ -1,4 +1,4 @@
-// A file made here, of what is on the page, handed to the browser to keep.
+// Saves text generated in the page as a file download.
 
 export function save(name: string, text: string, type: string): void {
   const address = URL.createObjectURL(new Blob([text], { type }));
@@ -6,6 +6,6 @@ export function save(name: string, text: string, type: string): void {
   link.href = address;
   link.download = name;
   link.click();
-  // The browser has taken it over by the next turn.
+  // The browser has taken it by the next task.
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }

@@ -1,20 +1,21 @@
-// One disagreement: the values side by side, who holds each and where it came from, and the ruling. Nothing
-// resolves itself: an operator picks what is true, and those who hold another value are told.
+// One conflict: the values side by side, which agents hold each and its source, and its resolution. Nothing
+// resolves itself: an operator picks the true value, and agents holding another value are sent a correction.
 import { Button, Radio, TextInput } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { reconcile } from "~/acts/facts";
 import type { Problem } from "~/api/client";
+import { reconcile } from "~/commands/facts";
+import { plural } from "~/plural";
 import type { ConflictItem } from "~/protocol/openapi";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { useDraft } from "~/widgets/drafts";
 import { Ago } from "~/widgets/Figures";
 import { inert } from "~/widgets/inert";
 import { Tag } from "~/widgets/Mark";
-import { Panel, Trouble } from "~/widgets/Panel";
-import { useNames, useWhyNot } from "~/widgets/people";
-import { Sure } from "~/widgets/Sure";
+import { ErrorNotice, Panel } from "~/widgets/Panel";
+import { useNames, useWhyNot } from "~/widgets/users";
+import { agentsToCorrect, keyOf, sinceWhen } from "./conflicts";
 import classes from "./Drift.module.css";
-import { keyOf, sinceWhen, told } from "./sides";
 
 export function Conflict({
   conflict,
@@ -28,7 +29,7 @@ export function Conflict({
   return (
     <Panel
       title={conflict.subject}
-      aside={<Tag tone={reconciled ? "idle" : "alert"}>{reconciled ? "✓ ruled" : "! open"}</Tag>}
+      aside={<Tag tone={reconciled ? "idle" : "alert"}>{reconciled ? "✓ resolved" : "! open"}</Tag>}
     >
       <div className={classes.conflict}>
         <p className={classes.note}>
@@ -54,7 +55,7 @@ export function Conflict({
                         {one.agent_id}
                       </Link>
                     ) : (
-                      "not known"
+                      "unknown"
                     )}
                     <span className={classes.note}>
                       <Ago at={one.at} />,{" "}
@@ -73,7 +74,7 @@ export function Conflict({
                         params={{ board: "infections" }}
                         search={{ fact: one.fact_id } as never}
                       >
-                        where it came from
+                        view source
                       </Link>
                     </span>
                     <q>{inert(one.text)}</q>
@@ -86,8 +87,9 @@ export function Conflict({
         {conflict.note && <p className={classes.note}>{conflict.note}</p>}
         {reconciled && (
           <p className={classes.note}>
-            {names(reconciled.decided_by)} ruled <b>{reconciled.value}</b> <Ago at={reconciled.decided_at} />.
-            Those who held another were told; it is over when they state it.
+            Resolved to <b>{reconciled.value}</b> by {names(reconciled.decided_by)}{" "}
+            <Ago at={reconciled.decided_at} />. Agents holding another value were sent a correction; the
+            conflict closes when they state it.
           </p>
         )}
         <Ruling conflict={conflict} />
@@ -105,7 +107,7 @@ function Ruling({ conflict }: { conflict: ConflictItem }) {
   const [sure, setSure] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const value = (draft ?? "").trim();
-  const whom = told(conflict, value);
+  const whom = agentsToCorrect(conflict, value);
   const choose = (picked: string) => {
     setOther(picked === OTHER);
     setDraft(picked === OTHER ? "" : picked);
@@ -114,7 +116,12 @@ function Ruling({ conflict }: { conflict: ConflictItem }) {
   };
   return (
     <div className={classes.ruling}>
-      <Radio.Group size="xs" label="What is true?" value={other ? OTHER : (draft ?? "")} onChange={choose}>
+      <Radio.Group
+        size="xs"
+        label="Which value is true?"
+        value={other ? OTHER : (draft ?? "")}
+        onChange={choose}
+      >
         <div className={classes.picks}>
           {conflict.sides.map((side) => (
             <Radio key={side.value} size="xs" value={side.value} label={side.value} disabled={!!denied} />
@@ -134,12 +141,12 @@ function Ruling({ conflict }: { conflict: ConflictItem }) {
           }}
         />
       )}
-      {problem && <Trouble problem={problem} />}
-      {problem && <p className={classes.note}>Nobody was told. What you chose is kept.</p>}
+      {problem && <ErrorNotice problem={problem} />}
+      {problem && <p className={classes.note}>No correction was sent. Your choice is kept.</p>}
       {sure ? (
-        <Sure
+        <ConfirmInline
           danger={false}
-          does={`Tell ${whom.length} ${whom.length === 1 ? "agent" : "agents"}: ${value}`}
+          does={`Send ${value} to ${plural(whom.length, "agent")}`}
           onNo={() => setSure(false)}
           onYes={async () => {
             const answer = await reconcile(conflict.subject, conflict.scope, value, (refusal) => {
@@ -154,10 +161,10 @@ function Ruling({ conflict }: { conflict: ConflictItem }) {
           }}
         >
           <p>
-            {whom.join(", ") || "Nobody shown"} will find in the inbox that {conflict.subject} is{" "}
-            <b>{value}</b>. It cannot be unsaid, only ruled anew; nobody is paused.
+            {whom.join(", ") || "No listed agent"} will receive in the inbox that {conflict.subject} is{" "}
+            <b>{value}</b>. This cannot be undone, only resolved again; no agent is paused.
           </p>
-        </Sure>
+        </ConfirmInline>
       ) : (
         <span>
           <Button
@@ -166,7 +173,7 @@ function Ruling({ conflict }: { conflict: ConflictItem }) {
             title={denied}
             onClick={() => setSure(true)}
           >
-            Rule…
+            Resolve…
           </Button>{" "}
           {denied && <span className={classes.note}>{denied}</span>}
         </span>

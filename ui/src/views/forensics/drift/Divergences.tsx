@@ -1,4 +1,4 @@
-// Agents that call other tools than is usual in their type, each against its kind.
+// Agents whose tool usage differs from others of their type.
 import { Link } from "@tanstack/react-router";
 import type { DivergenceItem } from "~/protocol/openapi";
 import classes from "./Drift.module.css";
@@ -15,7 +15,7 @@ export function Divergences({ items }: { items: readonly DivergenceItem[] }) {
   if (items.length === 0)
     return (
       <p className={classes.calm}>
-        No agent uses its tools unlike others of its type (from 20 calls and two others on).
+        No outliers: every agent uses its tools like others of its type (needs 20 calls and two others).
       </p>
     );
   return (
@@ -28,14 +28,14 @@ export function Divergences({ items }: { items: readonly DivergenceItem[] }) {
                 {one.agent_id}
               </Link>
             ) : (
-              "not known"
+              "unknown"
             )}{" "}
             <span className={classes.note}>
-              distance {one.distance} to {one.peers} others of {one.agent_type}, {one.calls} calls
+              distance {one.distance} to {one.peers} others of type {one.agent_type}, {one.calls} calls
             </span>
           </span>
           <span className={classes.note}>
-            it uses {most(one.tools)}; usual is {most(one.usual_tools)}
+            uses {most(one.tools)}; typical: {most(one.usual_tools)}
           </span>
         </li>
       ))}

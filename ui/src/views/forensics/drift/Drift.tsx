@@ -1,24 +1,25 @@
-// Who disagrees with whom about what: the open ones first; the chosen one with its values side by side, their
-// sources, and the ruling that ends it. Below: who uses tools unlike its kind.
+// Conflicts between agents' facts: open ones first; the selected one with its values side by side, their
+// sources, and its resolution. Below: agents whose tool usage is an outlier for their type.
 import { useMemo, useRef } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { plural } from "~/plural";
 import type { ConflictItem } from "~/protocol/openapi";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Loading, Panel, Trouble } from "~/widgets/Panel";
-import { Deck } from "../Deck";
-import classes from "../Deck.module.css";
+import { Empty, ErrorNotice, Loading, Panel } from "~/widgets/Panel";
+import { BoardLayout } from "../BoardLayout";
+import classes from "../BoardLayout.module.css";
 import { Conflict } from "./Conflict";
+import { agentsOf, keyOf, ordered, place, sinceWhen } from "./conflicts";
 import { Divergences } from "./Divergences";
-import { agentsOf, keyOf, ordered, place, sinceWhen } from "./sides";
 
 const COLUMNS: Column<ConflictItem>[] = [
   {
     id: "subject",
-    title: "About",
+    title: "Subject",
     cell: (one) => <span title={one.subject}>{one.subject}</span>,
   },
   {
@@ -33,7 +34,7 @@ const COLUMNS: Column<ConflictItem>[] = [
   },
   {
     id: "agents",
-    title: "Who",
+    title: "Agents",
     width: "24%",
     from: 640,
     cell: (one) => one.sides.map((side) => agentsOf(side.holders)[0]).join(", "),
@@ -45,17 +46,17 @@ const COLUMNS: Column<ConflictItem>[] = [
     width: 84,
     from: 360,
     cell: (one) => (
-      <Tag tone={one.reconciled ? "idle" : "alert"}>{one.reconciled ? "✓ ruled" : "! open"}</Tag>
+      <Tag tone={one.reconciled ? "idle" : "alert"}>{one.reconciled ? "✓ resolved" : "! open"}</Tag>
     ),
   },
 ];
 
 export function Drift() {
   const [url, setUrl] = useUrl();
-  const asked = useAnswer("/v1/drift", { hours: 168 }, { every: 5_000, keep: true });
-  const conflicts = useMemo(() => ordered(asked.data?.conflicts ?? []), [asked.data]);
+  const query = useApi("/v1/drift", { hours: 168 }, { every: 5_000, keep: true });
+  const conflicts = useMemo(() => ordered(query.data?.conflicts ?? []), [query.data]);
   const open = conflicts.filter((one) => one.reconciled === null).length;
-  // Without a choice the first that was seen stays: a newer one must not take the place of what is being ruled.
+  // Without a selection the first one shown stays: a newer one must not replace one that is being resolved.
   const pinned = useRef<string | undefined>(undefined);
   const named = (key: string | undefined) => conflicts.find((one) => keyOf(one) === key);
   const chosen = named(url.conflict) ?? named(pinned.current) ?? conflicts[0];
@@ -63,71 +64,67 @@ export function Drift() {
   useKeys(
     {
       t: {
-        says: "To the table",
+        says: "Focus the table",
         run: () => document.querySelector<HTMLElement>("tr[data-reached]")?.focus(),
       },
     },
     "Drift",
   );
   const gone =
-    url.conflict !== undefined && asked.data && !conflicts.some((one) => keyOf(one) === url.conflict);
+    url.conflict !== undefined && query.data && !conflicts.some((one) => keyOf(one) === url.conflict);
   return (
-    <Deck
+    <BoardLayout
       label="Drift"
       lead={
-        asked.data === undefined
-          ? "Who disagrees with whom"
+        query.data === undefined
+          ? "Conflicting facts"
           : open === 0
-            ? "Nobody disagrees"
-            : `${open} ${open === 1 ? "disagreement is" : "disagreements are"} open`
+            ? "No conflicts"
+            : plural(open, "open conflict")
       }
-      beside="Values that cannot both be true, held in one session or one cluster within 7 days."
-      stale={asked.data ? asked.error : null}
+      hint="Contradictory values in one session or cluster within 7 days."
+      stale={query.data ? query.error : null}
     >
-      {!asked.data &&
-        (asked.error ? (
-          <Trouble problem={asked.error} again={() => void asked.refetch()} />
+      {!query.data &&
+        (query.error ? (
+          <ErrorNotice problem={query.error} again={() => void query.refetch()} />
         ) : (
           <Loading rows={8} />
         ))}
-      {asked.data && (
+      {query.data && (
         <>
           {conflicts.length === 0 ? (
             <Empty command="observatory demo --incident drift">
-              Agents of one session or cluster agree on everything they state plainly (X is Y). To see a
-              disagreement:
+              Agents of one session or cluster agree on everything they state (X is Y). To see a conflict:
             </Empty>
           ) : (
             <div className={classes.split}>
               <div className={classes.main}>
                 <Grid
-                  label="Disagreements"
+                  label="Conflicts"
                   columns={COLUMNS}
                   rows={conflicts}
                   keyOf={keyOf}
                   current={chosen && keyOf(chosen)}
                   onOpen={(one) => setUrl({ conflict: keyOf(one) })}
                 />
-                {asked.data.truncated && (
-                  <p className={classes.foot}>There are more than are looked at; the newest are shown.</p>
-                )}
+                {query.data.truncated && <p className={classes.foot}>Only the newest conflicts are shown.</p>}
               </div>
-              <aside className={classes.aside} aria-label="The chosen disagreement">
+              <aside className={classes.aside} aria-label="Selected conflict">
                 {gone && (
                   <p className={classes.stale} role="status">
-                    The disagreement you opened is over: its agents state one value now, or said nothing for 7
-                    days.
+                    This conflict is closed: its agents now state one value, or stated nothing for 7 days.
                   </p>
                 )}
                 {chosen && <Conflict key={keyOf(chosen)} conflict={chosen} where={place(chosen.scope)} />}
               </aside>
             </div>
           )}
-          <Panel title="Unlike their kind">
-            <Divergences items={asked.data.divergences} />
+          <Panel title="Outliers by type">
+            <Divergences items={query.data.divergences} />
           </Panel>
         </>
       )}
-    </Deck>
+    </BoardLayout>
   );
 }

@@ -1,32 +1,34 @@
-// The evidence of one session as a zip: its events, thoughts, seal and every proof, for whoever has no gateway.
+// The evidence of one session as a zip: its events, thoughts, seal and every proof, verifiable without a
+// gateway.
 import { Autocomplete } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { plural } from "~/plural";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
-import { Empty, Panel, Shown } from "~/widgets/Panel";
+import { Empty, Loaded, Panel } from "~/widgets/Panel";
 import { STATUSES } from "~/widgets/status";
 import { useSearchText } from "~/widgets/useSearchText";
+import { Download } from "./Download";
 import classes from "./Exports.module.css";
-import { Take } from "./Take";
 
 export function Bundle({ denied }: { denied: string | undefined }) {
   const [url, setUrl] = useUrl();
   const session_id = url.session ?? "";
   const search = useSearchText(session_id, (text) => setUrl({ session: text }, true));
-  const newest = useAnswer("/v1/sessions", { limit: 20 }, { every: 15_000, keep: true });
-  const asked = useAnswer(
+  const newest = useApi("/v1/sessions", { limit: 20 }, { every: 15_000, keep: true });
+  const query = useApi(
     "/v1/sessions/{session_id}",
     {},
     { params: { session_id }, enabled: session_id !== "" },
   );
   return (
-    <Panel title="The evidence of one session">
+    <Panel title="Session evidence">
       <div className={classes.form}>
         <Autocomplete
           size="xs"
           label="Session"
-          placeholder="its id; the newest are offered"
+          placeholder="session id; the newest are suggested"
           data={newest.data?.items.map((one) => one.session_id) ?? []}
           renderOption={({ option }) => {
             const one = newest.data?.items.find((item) => item.session_id === option.value);
@@ -45,10 +47,10 @@ export function Bundle({ denied }: { denied: string | undefined }) {
             One zip with the session's events, its thought records and seal, and the proof of each event in
             the signed log.
           </p>
-        ) : asked.error?.code === 404 ? (
-          <Empty command="observatory sessions">No session here has that id. The sessions there are:</Empty>
+        ) : query.error?.code === 404 ? (
+          <Empty command="observatory sessions">No session has that id. List sessions with:</Empty>
         ) : (
-          <Shown asked={asked} rows={2}>
+          <Loaded query={query} rows={2}>
             {(one) => (
               <>
                 <dl className={classes.facts}>
@@ -61,10 +63,10 @@ export function Bundle({ denied }: { denied: string | undefined }) {
                     </dd>
                   </div>
                   <div>
-                    <dt>holds</dt>
+                    <dt>contains</dt>
                     <dd>
-                      {one.messages.toLocaleString("en")} messages of {one.agents_count}{" "}
-                      {one.agents_count === 1 ? "agent" : "agents"}, and every event about them
+                      {one.messages.toLocaleString("en")} messages of {plural(one.agents_count, "agent")}, and
+                      every event about them
                     </dd>
                   </div>
                   <div>
@@ -75,9 +77,9 @@ export function Bundle({ denied }: { denied: string | undefined }) {
                     </dd>
                   </div>
                 </dl>
-                <Take
+                <Download
                   key={one.session_id}
-                  label="Take the evidence"
+                  label="Download evidence"
                   denied={denied}
                   wanted={{
                     path: "/v1/sessions/{session_id}/evidence",
@@ -88,7 +90,7 @@ export function Bundle({ denied }: { denied: string | undefined }) {
                 />
               </>
             )}
-          </Shown>
+          </Loaded>
         )}
       </div>
     </Panel>

@@ -1,19 +1,19 @@
-// The trail as a file: what it will hold and how large, its way here, its manifest, and how to check it. Or
-// the evidence of one session. Nothing of it is held in memory: it goes to disk as it comes.
+// Export of the audit trail: size estimate, download with progress, manifest, and how to verify it. Or the
+// evidence of one session. Nothing is held in memory: it is written to disk as it arrives.
 import { Checkbox, SegmentedControl, TextInput } from "@mantine/core";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { useUrl } from "~/useUrl";
 import { exact } from "~/widgets/clock";
 import { useNow } from "~/widgets/now";
-import { Empty, Panel, Shown } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
-import { Deck } from "../Deck";
-import deck from "../Deck.module.css";
+import { Empty, Loaded, Panel } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/users";
+import { BoardLayout } from "../BoardLayout";
+import deck from "../BoardLayout.module.css";
 import { Bundle } from "./Bundle";
 import { choiceOf, queryOf, WHATS, type What } from "./choice";
+import { Download } from "./Download";
+import { sized } from "./download";
 import classes from "./Exports.module.css";
-import { Take } from "./Take";
-import { sized } from "./taking";
 
 const NAMES: Record<What, string> = {
   all: "Everything",
@@ -29,24 +29,24 @@ export function Exports() {
   const choice = choiceOf(url);
   const query = queryOf(choice, useNow());
   const bad = typeof query === "string" ? query : null;
-  const plan = useAnswer("/v1/audit/export/plan", bad ? {} : (query as never), { enabled: !bad, keep: true });
+  const plan = useApi("/v1/audit/export/plan", bad ? {} : (query as never), { enabled: !bad, keep: true });
   const { data } = plan;
   return (
-    <Deck
+    <BoardLayout
       label="Export"
       lead={
         data && !bad && !plan.error
           ? `${data.events.toLocaleString("en")} events, ${data.exact ? "" : "about "}${sized(data.bytes_about)}`
-          : "Take the trail with you"
+          : "Export the audit trail"
       }
-      beside="A file that anybody can check without this gateway. Who takes one is in the record."
+      hint="A file that can be verified without this gateway. Every export is recorded in the audit trail."
     >
       <div className={classes.columns}>
         <Panel title="The audit trail">
           <div className={classes.form}>
             <SegmentedControl
               size="xs"
-              aria-label="Which part of the trail"
+              aria-label="Range"
               className={classes.which}
               data={WHATS.map((value) => ({ value, label: NAMES[value] }))}
               value={choice.what}
@@ -76,7 +76,7 @@ export function Exports() {
             )}
             <Checkbox
               size="xs"
-              label="with the messages' bytes and the words of thoughts"
+              label="Include message payloads and thoughts"
               checked={choice.payloads}
               onChange={(event) => setUrl({ payloads: event.currentTarget.checked ? null : "0" }, true)}
             />
@@ -87,62 +87,67 @@ export function Exports() {
             ) : plan.error?.code === 409 || plan.error?.code === 400 ? (
               <Empty>{plan.error.message}</Empty>
             ) : (
-              <Shown asked={plan} rows={3}>
-                {(told) => (
+              <Loaded query={plan} rows={3}>
+                {(estimate) => (
                   <>
                     <dl className={classes.facts}>
                       <div>
                         <dt>events</dt>
                         <dd>
-                          {told.events.toLocaleString("en")} (#{told.from_sequence} to #{told.to_sequence})
+                          {estimate.events.toLocaleString("en")} (#{estimate.from_sequence} to #
+                          {estimate.to_sequence})
                         </dd>
                       </div>
                       <div>
                         <dt>from, to</dt>
                         <dd>
-                          {exact(told.first_at)} – {exact(told.last_at)}
+                          {exact(estimate.first_at)} – {exact(estimate.last_at)}
                         </dd>
                       </div>
                       <div>
                         <dt>messages</dt>
                         <dd>
-                          {told.exact ? "" : "about "}
-                          {told.messages_about.toLocaleString("en")}
-                          {told.payloads ? ", with their bytes" : ", without their bytes"}
+                          {estimate.exact ? "" : "about "}
+                          {estimate.messages_about.toLocaleString("en")}
+                          {estimate.payloads ? ", with payloads" : ", without payloads"}
                         </dd>
                       </div>
                       <div>
                         <dt>size</dt>
                         <dd>
-                          {told.exact ? "" : "about "}
-                          {sized(told.bytes_about)}
+                          {estimate.exact ? "" : "about "}
+                          {sized(estimate.bytes_about)}
                         </dd>
                       </div>
                       <div>
                         <dt>proof</dt>
                         <dd>
-                          {told.signed
+                          {estimate.signed
                             ? "chain, payload hashes and a signed checkpoint of the log"
-                            : "chain and payload hashes; a signed checkpoint comes with what begins at #1"}
+                            : "chain and payload hashes; a signed checkpoint is included if the range starts at #1"}
                         </dd>
                       </div>
                     </dl>
-                    <Take
+                    <Download
                       label="Export"
                       denied={denied}
-                      lines={told.events + 1}
-                      bytes={told.bytes_about}
+                      lines={estimate.events + 1}
+                      bytes={estimate.bytes_about}
                       wanted={{
                         path: "/v1/audit/export",
-                        // The very range that was told, though the trail goes on meanwhile.
-                        query: { from: told.from_sequence, to: told.to_sequence, payloads: told.payloads },
-                        file: told.file,
+                        // The very range that was estimated, though the trail grows meanwhile.
+                        query: {
+                          from: estimate.from_sequence,
+                          to: estimate.to_sequence,
+                          payloads: estimate.payloads,
+                        },
+                        file: estimate.file,
                         hasManifest: true,
                       }}
                     />
                   </>
                 )}
-              </Shown>
+              </Loaded>
             )}
           </div>
         </Panel>
@@ -151,6 +156,6 @@ export function Exports() {
       <p className={deck.foot}>
         The same on the terminal: <code>observatory export --out trail.jsonl.gz</code>
       </p>
-    </Deck>
+    </BoardLayout>
   );
 }

@@ -4,19 +4,19 @@ import { choiceOf, queryOf } from "./choice";
 const at = Date.parse("2026-11-16T14:38:33Z");
 
 describe("what is exported", () => {
-  it("is everything with its bytes, unless the address says else", () => {
+  it("defaults to everything with payloads", () => {
     expect(queryOf(choiceOf({}), at)).toEqual({ payloads: true });
     expect(queryOf(choiceOf({ what: "moon", payloads: "0" }), at)).toEqual({ payloads: false });
   });
 
-  it("of a time begins at the whole minute", () => {
+  it("of a time range starts at the whole minute", () => {
     expect(queryOf(choiceOf({ what: "24h" }), at)).toEqual({
       since: "2026-11-15T14:38:00.000Z",
       payloads: true,
     });
   });
 
-  it("of numbers has a first and may have a last", () => {
+  it("of a number range has a first and an optional last", () => {
     expect(queryOf(choiceOf({ what: "numbers", from: "5" }), at)).toEqual({ from: 5, payloads: true });
     expect(queryOf(choiceOf({ what: "numbers", from: "5", to: "9" }), at)).toEqual({
       from: 5,

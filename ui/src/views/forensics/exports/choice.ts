@@ -1,4 +1,4 @@
-// What an export is asked for: everything, a time, or a range of numbers; as the address says it. Pure.
+// The selected export range from the URL: everything, a time range, or a range of sequence numbers. Pure.
 
 export const WHATS = ["all", "1h", "24h", "7d", "numbers"] as const;
 export type What = (typeof WHATS)[number];
@@ -18,7 +18,7 @@ export function choiceOf(url: Record<string, string | undefined>): Choice {
 
 export type Query = { from?: number; to?: number; since?: string; payloads: boolean };
 
-/** The question to the gateway, or why it is none. */
+/** The query for the gateway, or why it is invalid. */
 export function queryOf({ what, from, to, payloads }: Choice, nowMs: number): Query | string {
   if (what === "all") return { payloads };
   if (what !== "numbers") {
@@ -26,8 +26,9 @@ export function queryOf({ what, from, to, payloads }: Choice, nowMs: number): Qu
     return { since: new Date(minute - HOURS[what] * 3_600_000).toISOString(), payloads };
   }
   const [first, last] = [from.trim() === "" ? 1 : Number(from), to.trim() === "" ? null : Number(to)];
-  if (!Number.isSafeInteger(first) || first < 1) return "The first number is a whole number from 1 on.";
+  if (!Number.isSafeInteger(first) || first < 1)
+    return "The first number must be a whole number of at least 1.";
   if (last !== null && (!Number.isSafeInteger(last) || last < first))
-    return "The last number is a whole number, not before the first; left empty it is the newest.";
+    return "The last number must be a whole number, not before the first; leave it empty for the newest.";
   return { from: first, ...(last !== null && { to: last }), payloads };
 }

@@ -1,6 +1,6 @@
-// Where a file goes while it comes: the browser's own disk space of this page, then out as a download. Where
-// there is none (an origin that is not secure) the caller uses a plain link and the browser's own progress.
-import type { Sink } from "./taking";
+// Where a download is written while it arrives: the origin's private file system, then out as a download.
+// Where there is none (an insecure origin) the caller uses a plain link and the browser's own progress.
+import type { Sink } from "./download";
 
 const FOLDER = "exports";
 
@@ -11,7 +11,7 @@ export function hasDisk(): boolean {
   );
 }
 
-/** Leftovers of files that were handed over, or broken off by a closed page. */
+/** Leftovers of files already saved, or interrupted by a closed page. */
 export async function sweep(): Promise<void> {
   if (!hasDisk()) return;
   const root = await navigator.storage.getDirectory();
@@ -19,7 +19,7 @@ export async function sweep(): Promise<void> {
 }
 
 export interface OnDisk extends Sink {
-  /** Hands the whole file to the browser to keep. */
+  /** Saves the whole file as a browser download. */
   save(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// Every step the claim touched, in time, with what speaks for it: the kind of evidence and where it came from.
+// Every step affected by the claim, in time order, with its evidence: the kind and its source.
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { InfectedStep, InfectionAnswer } from "~/protocol/openapi";
@@ -15,13 +15,13 @@ const COLUMNS: Column<InfectedStep>[] = [
     cell: (step) => (
       <span>
         <span aria-hidden>{step.strength === "strong" ? "● " : "○ "}</span>
-        {step.agent_id ?? "not known"}
+        {step.agent_id ?? "unknown"}
       </span>
     ),
   },
   {
     id: "why",
-    title: "Because it",
+    title: "Evidence",
     width: "38%",
     cell: (step) => {
       const cause = best(step);
@@ -31,7 +31,7 @@ const COLUMNS: Column<InfectedStep>[] = [
       return (
         <span title={`${means}; weight ${cause.weight}`}>
           {word}
-          {cause.kind !== "source" && `, of #${cause.from_sequence_number}`}
+          {cause.kind !== "source" && `, from #${cause.from_sequence_number}`}
           {others > 0 && ` (+${others})`}
         </span>
       );

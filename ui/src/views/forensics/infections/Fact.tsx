@@ -1,21 +1,22 @@
-// One fact: WHO STARTED IT and when, large; how it went from there, with the evidence of each step; whom it
-// reached; and what can be done. Marking false changes nothing for anybody; a quarantine pauses and tells.
+// One fact: its origin and time, large; its spread, with the evidence of each step; the agents reached; and
+// the actions. Marking false changes nothing for any agent; a quarantine pauses and corrects.
 import { Button, Switch } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { unmark } from "~/acts/facts";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { unmark } from "~/commands/facts";
+import { plural } from "~/plural";
 import type { InfectionAnswer } from "~/protocol/openapi";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { exact } from "~/widgets/clock";
-import { MarkFalse, QuarantineFact } from "~/widgets/FactForms";
+import { MarkFalseForm, QuarantineForm } from "~/widgets/FactForms";
 import { Ago, Money } from "~/widgets/Figures";
 import { inert } from "~/widgets/inert";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Loading, Panel, Trouble } from "~/widgets/Panel";
-import { useNames, useWhyNot } from "~/widgets/people";
-import deck from "../Deck.module.css";
+import { Empty, ErrorNotice, Loading, Panel } from "~/widgets/Panel";
+import { useNames, useWhyNot } from "~/widgets/users";
+import deck from "../BoardLayout.module.css";
 import { Evidence } from "./Evidence";
 import classes from "./Fact.module.css";
 import { reached } from "./hops";
@@ -23,7 +24,7 @@ import { Scrub } from "./Scrub";
 import { Spread } from "./Spread";
 
 export function Fact({ id, onClose }: { id: string; onClose: () => void }) {
-  const asked = useAnswer(
+  const query = useApi(
     "/v1/facts/{fact_id}/infection",
     { limit: 500 },
     { params: { fact_id: id }, every: 5_000, keep: true },
@@ -36,27 +37,27 @@ export function Fact({ id, onClose }: { id: string; onClose: () => void }) {
       </button>
     </nav>
   );
-  if (!asked.data)
+  if (!query.data)
     return (
-      <section className={deck.deck} aria-label="A fact">
+      <section className={deck.deck} aria-label="Fact">
         {back}
-        {asked.error?.code === 404 ? (
+        {query.error?.code === 404 ? (
           <Empty command="observatory demo --incident infection">
-            There is no fact {id} here. It may belong to another tenant, or it is not folded yet: that takes a
+            There is no fact {id}. It may belong to another tenant, or it is not indexed yet: that takes a
             moment.
           </Empty>
-        ) : asked.error ? (
-          <Trouble problem={asked.error} again={() => void asked.refetch()} />
+        ) : query.error ? (
+          <ErrorNotice problem={query.error} again={() => void query.refetch()} />
         ) : (
           <Loading rows={8} />
         )}
       </section>
     );
   return (
-    <section className={deck.deck} aria-label={`Fact: ${inert(asked.data.source.text)}`}>
+    <section className={deck.deck} aria-label={`Fact: ${inert(query.data.source.text)}`}>
       {back}
-      {asked.error && <p className={deck.stale}>Not up to date: {asked.error.message}</p>}
-      <Opened answer={asked.data} />
+      {query.error && <p className={deck.stale}>Not up to date: {query.error.message}</p>}
+      <Opened answer={query.data} />
     </section>
   );
 }
@@ -73,13 +74,13 @@ function Opened({ answer }: { answer: InfectionAnswer }) {
           {fact.marked_false && <Tag tone="alert">× marked false</Tag>} “{inert(source.text)}”
         </p>
         <h1 className={classes.started}>
-          Started by{" "}
+          Originated by{" "}
           {source.agent_id ? (
             <Link to="/registry/$agentId" params={{ agentId: source.agent_id }}>
               {source.agent_id}
             </Link>
           ) : (
-            "an agent not known"
+            "unknown agent"
           )}
           , <Ago at={answer.first_at} />
         </h1>
@@ -103,24 +104,23 @@ function Opened({ answer }: { answer: InfectionAnswer }) {
               </Link>
             </>
           )}
-          . {agents} {agents === 1 ? "agent holds" : "agents hold"} it in {sessions}{" "}
-          {sessions === 1 ? "session" : "sessions"}; {after} more only came after.{" "}
-          <Money dollars={spend.strong} /> spent on it, <Money dollars={spend.weak} /> after it.
+          . {plural(agents, "agent")} affected in {plural(sessions, "session")}; {after} more downstream.{" "}
+          <Money dollars={spend.strong} /> spent by affected steps, <Money dollars={spend.weak} /> downstream.
         </p>
         {fact.fact_id !== source.fact_id && (
           <p className={classes.when}>
-            You opened a copy of it by {fact.agent_id ?? "somebody"}: what is told is of the first.
+            You opened a copy by {fact.agent_id ?? "another agent"}: the original is shown.
           </p>
         )}
         <Acts answer={answer} />
       </header>
       <Panel
-        title="How it spread"
+        title="Spread"
         aside={
           <Switch
             size="xs"
             labelPosition="left"
-            label={`with ${counts.weak_steps} steps that only came after`}
+            label={`Show ${plural(counts.weak_steps, "downstream step")}`}
             checked={weak}
             onChange={(event) => setUrl({ weak: event.currentTarget.checked ? "1" : null }, true)}
           />
@@ -128,11 +128,11 @@ function Opened({ answer }: { answer: InfectionAnswer }) {
       >
         <Spread answer={answer} weak={weak} />
         {answer.truncated && (
-          <p className={classes.note}>It spread further than is looked at; this is where it is known.</p>
+          <p className={classes.note}>It spread beyond the search limit; this is the known part.</p>
         )}
       </Panel>
       <div className={classes.columns}>
-        <Panel title={`Evidence, step by step`}>
+        <Panel title={`Evidence by step`}>
           <Evidence answer={answer} weak={weak} />
         </Panel>
         <div className={classes.column}>
@@ -168,7 +168,7 @@ function Acts({ answer }: { answer: InfectionAnswer }) {
               {...off}
               onClick={() => void unmark(answer.fact.fact_id)}
             >
-              Not false after all
+              Undo mark as false
             </Button>
           ) : (
             <Button size="compact-sm" {...off} onClick={() => setForm("false")}>
@@ -187,8 +187,8 @@ function Acts({ answer }: { answer: InfectionAnswer }) {
           {denied && <span className={classes.note}>{denied}</span>}
         </div>
       )}
-      {form === "false" && <MarkFalse fact={answer.fact.fact_id} done={() => setForm(null)} />}
-      {form === "quarantine" && <QuarantineFact fact={answer.source.fact_id} done={() => setForm(null)} />}
+      {form === "false" && <MarkFalseForm fact={answer.fact.fact_id} done={() => setForm(null)} />}
+      {form === "quarantine" && <QuarantineForm fact={answer.source.fact_id} done={() => setForm(null)} />}
     </div>
   );
 }
@@ -200,7 +200,7 @@ function Agents({ answer }: { answer: InfectionAnswer }) {
       <ul className={classes.agents}>
         {answer.agents.slice(0, 100).map((one) => (
           <li key={one.agent_id}>
-            <span title={one.strength === "strong" ? "holds it" : "only came after"}>
+            <span title={one.strength === "strong" ? "affected" : "downstream"}>
               {one.strength === "strong" ? "●" : "○"}
             </span>
             <button
@@ -208,11 +208,11 @@ function Agents({ answer }: { answer: InfectionAnswer }) {
               className={deck.link}
               onClick={() => one.agent_id && setUrl({ peek: `agent:${one.agent_id}` })}
             >
-              {one.agent_id ?? "not known"}
+              {one.agent_id ?? "unknown"}
             </button>
             <span className={classes.note}>
-              {one.strength === "strong" ? "holds it" : "came after"}, {one.sessions.length}{" "}
-              {one.sessions.length === 1 ? "session" : "sessions"}, <Money dollars={one.cost} />, first{" "}
+              {one.strength === "strong" ? "affected" : "downstream"},{" "}
+              {plural(one.sessions.length, "session")}, <Money dollars={one.cost} />, first{" "}
               <Ago at={one.first.at} />
             </span>
           </li>
@@ -225,13 +225,13 @@ function Agents({ answer }: { answer: InfectionAnswer }) {
 function Others({ answer }: { answer: InfectionAnswer }) {
   const [, setUrl] = useUrl();
   const parts = [
-    { title: "In others' words", facts: answer.copies },
-    { title: "Facts that tainted steps added later", facts: answer.later_facts },
-    { title: "Said where nobody could have heard it", facts: answer.also_claimed },
+    { title: "Paraphrases", facts: answer.copies },
+    { title: "Facts added later by affected steps", facts: answer.later_facts },
+    { title: "Stated independently", facts: answer.also_claimed },
   ].filter((part) => part.facts.length > 0);
   if (parts.length === 0) return null;
   return (
-    <Panel title="Facts beside it">
+    <Panel title="Related facts">
       {parts.map(({ title, facts }) => (
         <div key={title} className={classes.others}>
           <h3>

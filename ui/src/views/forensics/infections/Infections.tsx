@@ -1,10 +1,11 @@
-// What agents hold to be true, those marked false on top; a chosen fact opens: who started it, when, whom it
-// reached. With nothing chosen it is a list to search.
+// Facts held by agents, those marked false on top; a selected fact shows its origin, time and spread. With
+// nothing selected it is a searchable list.
 import { CloseButton, TextInput } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo, useRef } from "react";
 import { get, type Problem } from "~/api/client";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { plural } from "~/plural";
 import type { FactItem } from "~/protocol/openapi";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
@@ -12,12 +13,12 @@ import { Ago } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
 import { inert } from "~/widgets/inert";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Loading, Trouble } from "~/widgets/Panel";
+import { Empty, ErrorNotice, Loading } from "~/widgets/Panel";
 import { useSearchText } from "~/widgets/useSearchText";
-import { Deck } from "../Deck";
-import classes from "../Deck.module.css";
+import { BoardLayout } from "../BoardLayout";
+import classes from "../BoardLayout.module.css";
 import { Fact } from "./Fact";
-import { listed } from "./listed";
+import { listed } from "./factOrder";
 
 const PAGE = 200;
 
@@ -28,7 +29,7 @@ function useFacts(q: string | undefined, agent: string | undefined) {
       get("/v1/facts", { query: { q, agent, cursor: pageParam, limit: PAGE }, signal }),
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.next_cursor,
-    // Pages that were scrolled through are not all asked again every few seconds.
+    // Pages already scrolled through are not all refetched every few seconds.
     refetchInterval: (query) => ((query.state.data?.pages.length ?? 0) > 1 ? false : 5_000),
   });
 }
@@ -62,7 +63,7 @@ const COLUMNS: Column<FactItem>[] = [
     ),
   },
   { id: "uses", title: "Uses", width: 56, figure: true, sorts: true, cell: (fact) => fact.uses },
-  { id: "agent", title: "Said by", width: 150, from: 560, cell: (fact) => fact.agent_id ?? "not known" },
+  { id: "agent", title: "Source", width: 150, from: 560, cell: (fact) => fact.agent_id ?? "unknown" },
   {
     id: "session",
     title: "Session",
@@ -77,7 +78,7 @@ function List() {
   const [url, setUrl] = useUrl();
   const { q, agent, sort } = url;
   const facts = useFacts(q, agent);
-  const marked = useAnswer("/v1/facts", { marked: true, limit: 200 }, { every: 5_000, keep: true });
+  const marked = useApi("/v1/facts", { marked: true, limit: 200 }, { every: 5_000, keep: true });
   const field = useRef<HTMLInputElement>(null);
   const search = useSearchText(q ?? "", (text) => setUrl({ q: text }, true));
   const rows = useMemo(
@@ -96,7 +97,7 @@ function List() {
     {
       f: { says: "Search facts", run: () => field.current?.focus() },
       t: {
-        says: "To the table",
+        says: "Focus the table",
         run: () => document.querySelector<HTMLElement>("tr[data-reached]")?.focus(),
       },
     },
@@ -105,16 +106,16 @@ function List() {
   const falses = marked.data?.items.length ?? 0;
   const error = facts.error as Problem | null;
   return (
-    <Deck
+    <BoardLayout
       label="Infections"
       lead={
         marked.data === undefined
-          ? "What agents hold to be true"
+          ? "Facts held by agents"
           : falses === 0
             ? "No fact is marked false"
-            : `${falses} ${falses === 1 ? "fact is" : "facts are"} marked false`
+            : `${plural(falses, "fact is", "facts are")} marked false`
       }
-      beside="Choose a fact to see who started it, when, and whom it reached."
+      hint="Select a fact to see its origin and how it spread."
       stale={facts.data ? error : null}
       tools={
         <search className={classes.tools} aria-label="Filter the facts" style={{ flex: 1 }}>
@@ -122,15 +123,15 @@ function List() {
             ref={field}
             size="xs"
             className={classes.text}
-            aria-label="Search words that stand in a fact"
-            placeholder="words that stand in it"
+            aria-label="Search facts"
+            placeholder="search facts"
             value={search.text}
             onChange={(event) => search.type(event.currentTarget.value)}
             rightSection={
               search.text && (
                 <CloseButton
                   size="xs"
-                  aria-label="clear the search"
+                  aria-label="Clear search"
                   onClick={() => {
                     search.clear();
                     setUrl({ q: null }, true);
@@ -146,7 +147,7 @@ function List() {
               aria-pressed
               onClick={() => setUrl({ agent: null })}
             >
-              said by {agent} ×
+              by {agent} ×
             </button>
           )}
         </search>
@@ -165,12 +166,12 @@ function List() {
         />
       )}
       {!facts.data &&
-        (error ? <Trouble problem={error} again={() => void facts.refetch()} /> : <Loading rows={8} />)}
+        (error ? <ErrorNotice problem={error} again={() => void facts.refetch()} /> : <Loading rows={8} />)}
       {facts.data && rows.length === 0 && (
         <Empty command={q || agent ? undefined : "observatory demo --incident infection"}>
           {q || agent
-            ? "No fact fits. Words must stand in it as they are."
-            : "No agent has added anything to its memory yet: every text in state_delta.added_to_memory is a fact. To see one spread:"}
+            ? "No matching facts. Words must appear exactly."
+            : "No facts yet: every text in state_delta.added_to_memory is a fact. To see one spread:"}
         </Empty>
       )}
       {facts.data && rows.length > 0 && (
@@ -181,6 +182,6 @@ function List() {
           </span>
         </p>
       )}
-    </Deck>
+    </BoardLayout>
   );
 }

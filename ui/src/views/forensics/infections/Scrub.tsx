@@ -1,15 +1,15 @@
-// State scrub: what an agent held in memory at any step of the spread; the slider goes through its steps.
+// State scrub: an agent's memory at any step of the spread; the slider goes through its steps.
 import { NativeSelect, Slider } from "@mantine/core";
 import { useMemo } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { InfectionAnswer } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
 import { inert } from "~/widgets/inert";
 import { Tag } from "~/widgets/Mark";
-import { Panel, Shown } from "~/widgets/Panel";
+import { Loaded, Panel } from "~/widgets/Panel";
 import classes from "./Fact.module.css";
-import { moments } from "./moments";
+import { moments } from "./scrubMoments";
 
 export function Scrub({ answer }: { answer: InfectionAnswer }) {
   const [url, setUrl] = useUrl();
@@ -18,14 +18,14 @@ export function Scrub({ answer }: { answer: InfectionAnswer }) {
   const agent = url.holder && agents.includes(url.holder) ? url.holder : source;
   const { steps, chosen } = useMemo(() => moments(answer, agent, url.seq), [answer, agent, url.seq]);
   const seq = steps[chosen]?.sequence_number;
-  const asked = useAnswer(
+  const query = useApi(
     "/v1/memory",
     { agent, seq, limit: 50 },
     { keep: true, enabled: agent !== undefined && seq !== undefined },
   );
   if (!agent) return null;
   return (
-    <Panel title="Memory at any step">
+    <Panel title="Memory at a step">
       <div className={classes.scrub}>
         <NativeSelect
           size="xs"
@@ -49,15 +49,15 @@ export function Scrub({ answer }: { answer: InfectionAnswer }) {
         {seq !== undefined && (
           <p className={classes.note}>
             after #{seq}, <Ago at={steps[chosen]?.at} />
-            {chosen === 0 && steps[0]?.before ? ": just before it had the claim" : ""}
+            {chosen === 0 && steps[0]?.before ? ": just before it received the claim" : ""}
           </p>
         )}
-        <Shown asked={asked} rows={2}>
+        <Loaded query={query} rows={2}>
           {({ items, next_cursor }) =>
             items.length === 0 ? (
-              <p className={classes.note}>It held nothing then.</p>
+              <p className={classes.note}>Memory was empty.</p>
             ) : (
-              <ul className={classes.memory} aria-label={`What ${agent} held`}>
+              <ul className={classes.memory} aria-label={`Memory of ${agent}`}>
                 {items.map((one) => (
                   <li
                     key={one.fact_id}
@@ -70,11 +70,11 @@ export function Scrub({ answer }: { answer: InfectionAnswer }) {
                     </span>
                   </li>
                 ))}
-                {next_cursor && <li className={classes.note}>and older ones</li>}
+                {next_cursor && <li className={classes.note}>older entries not shown</li>}
               </ul>
             )
           }
-        </Shown>
+        </Loaded>
       </div>
     </Panel>
   );

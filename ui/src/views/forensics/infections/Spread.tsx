@@ -1,17 +1,18 @@
-// The spread as lanes over time, one an agent: a line to each step from where it has it. The table beside
-// tells the same in words, so that the picture is for the eye alone.
+// The spread as lanes over time, one per agent: a line to each step from its source. The table below has the
+// same as text, so the picture is for the eye alone.
 import { useElementSize } from "@mantine/hooks";
+import { plural } from "~/plural";
 import type { InfectionAnswer } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import classes from "./Fact.module.css";
 import { best, drawn, EVIDENCE } from "./hops";
 
-const [LANE, TOP, MOST] = [22, 10, 14];
+const [LANE, TOP, MAX_LANES] = [22, 10, 14];
 
 export function Spread({ answer, weak }: { answer: InfectionAnswer; weak: boolean }) {
   const [url, setUrl] = useUrl();
   const { ref, width } = useElementSize();
-  const { lanes, dots, more } = drawn(answer, MOST, weak);
+  const { lanes, dots, more } = drawn(answer, MAX_LANES, weak);
   const names = width < 520 ? 116 : 170;
   const wide = Math.max(60, width - names - 16);
   const height = TOP * 2 + Math.max(0, lanes.length - 1) * LANE;
@@ -56,9 +57,9 @@ export function Spread({ answer, weak }: { answer: InfectionAnswer; weak: boolea
         })}
       </svg>
       <p className={classes.note}>
-        ◉ said it first, ● holds it, ○ only came after. Lines: how it came to each. Left is earlier, the first
+        ◉ origin, ● affected, ○ downstream. Lines: how it reached each agent. Left is earlier, the first
         minute drawn widest.
-        {more > 0 && ` ${more} more ${more === 1 ? "agent is" : "agents are"} in the list below.`}
+        {more > 0 && ` ${plural(more, "more agent is", "more agents are")} in the list below.`}
       </p>
     </div>
   );

@@ -40,15 +40,15 @@ const answer = (steps: InfectedStep[]): InfectionAnswer =>
   }) as unknown as InfectionAnswer;
 
 describe("a spread", () => {
-  const told = answer([step(1, "a", 1), step(3, "c", 1, "weak"), step(5, "b", 1), step(11, "b", 5)]);
+  const spread = answer([step(1, "a", 1), step(3, "c", 1, "weak"), step(5, "b", 1), step(11, "b", 5)]);
 
-  it("has the source's lane first, then who holds it, then who only came after", () => {
-    expect(drawn(told, 9, true).lanes.map((lane) => lane.agent)).toEqual(["a", "b", "c"]);
-    expect(drawn(told, 9, false).lanes.map((lane) => lane.agent)).toEqual(["a", "b"]);
+  it("has the source's lane first, then affected agents, then downstream ones", () => {
+    expect(drawn(spread, 9, true).lanes.map((lane) => lane.agent)).toEqual(["a", "b", "c"]);
+    expect(drawn(spread, 9, false).lanes.map((lane) => lane.agent)).toEqual(["a", "b"]);
   });
 
-  it("draws each step from where it has it, by its best evidence", () => {
-    const { dots } = drawn(told, 9, true);
+  it("draws each step from its source, by its best evidence", () => {
+    const { dots } = drawn(spread, 9, true);
     expect(dots.map(({ x }) => x)).toEqual([0, Math.log(3) / Math.log(11), Math.log(5) / Math.log(11), 1]);
     expect(dots[0]?.from).toBeNull();
     expect(dots[2]).toMatchObject({ from: { x: 0, row: 0 }, first: true });
@@ -56,17 +56,17 @@ describe("a spread", () => {
     expect(best(step(5, "b", 1))?.kind).toBe("declared");
   });
 
-  it("draws so many lanes as can be read and counts the rest", () => {
-    const few = drawn(told, 1, true);
+  it("draws a readable number of lanes and counts the rest", () => {
+    const few = drawn(spread, 1, true);
     expect([few.lanes.length, few.more, few.dots.length]).toEqual([1, 2, 1]);
   });
 
-  it("of one moment does not divide by nothing", () => {
+  it("of one moment does not divide by zero", () => {
     expect(drawn(answer([step(1, "a", 1)]), 9, true).dots[0]?.x).toBe(0);
     expect(drawn(answer([]), 9, true).dots).toEqual([]);
   });
 
-  it("reaches whoever holds it; who only came after is counted apart", () => {
-    expect(reached(told)).toEqual({ agents: 2, after: 1, sessions: 2 });
+  it("reaches affected agents; downstream ones are counted separately", () => {
+    expect(reached(spread)).toEqual({ agents: 2, after: 1, sessions: 2 });
   });
 });

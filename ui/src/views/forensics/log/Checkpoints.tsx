@@ -1,10 +1,10 @@
-// Every checkpoint that was signed, newest first: how large the log was, its root, who cosigned. One of them opens to its
-// exact note, and can be held against the newest in this browser.
+// Every signed checkpoint, newest first: log size, root, cosigners. A selected one shows its exact note, and
+// can be compared with the newest in this browser.
 import { Button } from "@mantine/core";
 import { useState } from "react";
+import { browserMemory } from "~/proof/browserMemory";
 import { Broken } from "~/proof/event";
 import { believedKey } from "~/proof/key";
-import { browserMemory } from "~/proof/memory";
 import { BadNote, lineOf, NO_ED25519, readCheckpoint, readKey, verifies } from "~/proof/note";
 import { http } from "~/proof/source";
 import { BadTree, goesOnFrom } from "~/proof/tree";
@@ -14,7 +14,7 @@ import { useUrl } from "~/useUrl";
 import { Ago, Id } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
 import { Tag } from "~/widgets/Mark";
-import { Panel, Shown } from "~/widgets/Panel";
+import { Loaded, Panel } from "~/widgets/Panel";
 import { usePaged } from "../usePaged";
 import classes from "./Log.module.css";
 
@@ -41,7 +41,7 @@ export function Checkpoints({ log }: { log: LogAnswer }) {
   const chosen = rows.find((one) => String(one.size) === url.cp);
   return (
     <Panel title="Checkpoints" aside={`${rows.length.toLocaleString("en")}${more ? "+" : ""} shown`}>
-      <Shown asked={first} rows={6}>
+      <Loaded query={first} rows={6}>
         {() => (
           <div className={classes.history}>
             <Grid
@@ -56,15 +56,15 @@ export function Checkpoints({ log }: { log: LogAnswer }) {
             {chosen && <OneCheckpoint key={chosen.size} item={chosen} log={log} />}
           </div>
         )}
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }
 
-type Found = { tone: string; mark: string; word: string; sentence: string } | "busy" | null;
+type CheckResult = { tone: string; mark: string; word: string; sentence: string } | "busy" | null;
 
 function OneCheckpoint({ item, log }: { item: CheckpointItem; log: LogAnswer }) {
-  const [found, setFound] = useState<Found>(null);
+  const [found, setFound] = useState<CheckResult>(null);
   const check = async () => {
     setFound("busy");
     setFound(await compared(item, log));
@@ -74,7 +74,7 @@ function OneCheckpoint({ item, log }: { item: CheckpointItem; log: LogAnswer }) 
       <pre>{item.checkpoint}</pre>
       <div className={classes.noteLine}>
         <Button size="compact-xs" variant="default" loading={found === "busy"} onClick={() => void check()}>
-          Check this one here
+          Check this one in the browser
         </Button>
         {found && found !== "busy" && (
           <span role="status">
@@ -89,13 +89,16 @@ function OneCheckpoint({ item, log }: { item: CheckpointItem; log: LogAnswer }) 
   );
 }
 
-/** Its signature by a key this browser believes, the newest one's too, and that the newest log goes on from it. */
-async function compared(item: CheckpointItem, { tenant_id, vkeys }: LogAnswer): Promise<Found> {
+/**
+ * Verifies its signature with a key this browser trusts, the newest one's too, and that the newest log
+ * extends it.
+ */
+async function compared(item: CheckpointItem, { tenant_id, vkeys }: LogAnswer): Promise<CheckResult> {
   try {
     const known = browserMemory.recall(tenant_id);
     const older = readCheckpoint(item.checkpoint);
     const newer = readCheckpoint(await http.checkpoint(tenant_id));
-    if (older.origin !== newer.origin) throw new BadNote("It is of another log.");
+    if (older.origin !== newer.origin) throw new BadNote("It belongs to another log.");
     const key = vkeys
       .map(({ vkey }) => readKey(vkey))
       .findLast((one) => one.name === older.origin && lineOf(older, one));
@@ -104,8 +107,8 @@ async function compared(item: CheckpointItem, { tenant_id, vkeys }: LogAnswer): 
     if (holds === false) throw new BadNote("Its signature is wrong.");
     const signed = await signedNow(newer, tenant_id, vkeys, known);
     await goesOnFrom(http, tenant_id, older, newer);
-    const words = `Its tree is the beginning of the ${newer.size.toLocaleString("en")} entries of now.`;
-    const half = { tone: "blocked", mark: "!", word: "half checked" };
+    const words = `Its tree is a prefix of the current ${newer.size.toLocaleString("en")} entries.`;
+    const half = { tone: "blocked", mark: "!", word: "partly checked" };
     if (holds === null || signed === null)
       return { ...half, sentence: `${words} Signature not checked: ${NO_ED25519}.` };
     const believed = await believedKey(http, tenant_id, vkeys, known);
@@ -113,7 +116,7 @@ async function compared(item: CheckpointItem, { tenant_id, vkeys }: LogAnswer): 
     if (believed.how === "first")
       return {
         ...half,
-        sentence: `${by} This browser knows no key of this log yet: verify one event first.`,
+        sentence: `${by} This browser trusts no key of this log yet: verify one event first.`,
       };
     return { tone: "good", mark: "✓", word: "held", sentence: by };
   } catch (error) {

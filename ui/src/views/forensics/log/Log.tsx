@@ -1,55 +1,55 @@
-// Chain and log: how far the record is signed, by whom and before whom; and the one thing to do here, to verify all of
-// it in this browser without believing the gateway.
-import { useAnswer } from "~/api/questions";
+// Chain and log: how much of the record is signed, by whom and witnessed by whom; and verification of all of
+// it in this browser, independently of the gateway.
+import { useApi } from "~/api/queries";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Shown } from "~/widgets/Panel";
+import { Empty, Loaded } from "~/widgets/Panel";
 import { Checkpoints } from "./Checkpoints";
 import classes from "./Log.module.css";
-import { SecondOpinion } from "./SecondOpinion";
+import { logStatus } from "./logStatus";
+import { ServerVerification } from "./ServerVerification";
 import { Keys, Witnesses } from "./Signers";
-import { standing } from "./standing";
 import { WholeLog } from "./WholeLog";
 
 export function Log() {
-  const log = useAnswer("/v1/audit/log", undefined, { every: 3_000 });
+  const log = useApi("/v1/audit/log", undefined, { every: 3_000 });
   return (
     <section className={classes.view} aria-label="Chain and log">
-      <Shown asked={log} rows={8}>
-        {(told) => {
-          const { tone, mark, word, sentence } = standing(told);
+      <Loaded query={log} rows={8}>
+        {(logState) => {
+          const { tone, mark, word, sentence } = logStatus(logState);
           return (
             <>
               <header className={classes.head}>
                 <h1>
-                  {told.size.toLocaleString("en")} <small>events under a signed root</small>
+                  {logState.size.toLocaleString("en")} <small>events under a signed root</small>
                 </h1>
                 <p>
                   <Tag tone={tone}>
                     <span aria-hidden>{mark}</span> {word}
                   </Tag>{" "}
                   {sentence}{" "}
-                  {told.signed_at && (
+                  {logState.signed_at && (
                     <span className={classes.faint}>
-                      Signed <Ago at={told.signed_at} />.
+                      Signed <Ago at={logState.signed_at} />.
                     </span>
                   )}
                 </p>
               </header>
-              {told.size === 0 ? (
+              {logState.size === 0 ? (
                 <Empty command="observatory demo">
-                  Nothing is recorded yet. With the first message a chain begins, and within a second its
-                  first checkpoint is signed; to see one:
+                  No events yet. The chain starts with the first message, and its first checkpoint is signed
+                  within a second; to see one:
                 </Empty>
               ) : (
                 <>
-                  <WholeLog size={told.size} tenant={told.tenant_id} />
+                  <WholeLog size={logState.size} tenant={logState.tenant_id} />
                   <div className={classes.below}>
-                    <Checkpoints log={told} />
-                    <aside className={classes.aside} aria-label="Who signs">
-                      <Witnesses size={told.size} />
-                      <Keys log={told} />
-                      <SecondOpinion />
+                    <Checkpoints log={logState} />
+                    <aside className={classes.aside} aria-label="Signers">
+                      <Witnesses size={logState.size} />
+                      <Keys log={logState} />
+                      <ServerVerification />
                     </aside>
                   </div>
                 </>
@@ -57,7 +57,7 @@ export function Log() {
             </>
           );
         }}
-      </Shown>
+      </Loaded>
     </section>
   );
 }

@@ -1,34 +1,35 @@
-// Who signs and who watches: the log's keys with what this browser remembers of them, and the witnesses.
+// The log's signing keys with this browser's trust in them, and its witnesses.
 
 import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { useAnswer } from "~/api/questions";
-import { browserMemory, forget } from "~/proof/memory";
+import { useApi } from "~/api/queries";
+import { plural } from "~/plural";
+import { browserMemory, forget } from "~/proof/browserMemory";
 import type { LogAnswer } from "~/protocol/openapi";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { date } from "~/widgets/clock";
 import { Ago, Id } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Panel, Shown } from "~/widgets/Panel";
-import { Sure } from "~/widgets/Sure";
+import { Empty, Loaded, Panel } from "~/widgets/Panel";
 import classes from "./Log.module.css";
-import { witnessed } from "./standing";
+import { witnessStatus } from "./logStatus";
 
 export function Witnesses({ size }: { size: number }) {
-  const peers = useAnswer("/v1/peers", undefined, { every: 5_000 });
+  const peers = useApi("/v1/peers", undefined, { every: 5_000 });
   return (
-    <Panel title="Witnesses" aside="who saw it beside us">
-      <Shown asked={peers} rows={2}>
+    <Panel title="Witnesses" aside="independent cosigners">
+      <Loaded query={peers} rows={2}>
         {({ items }) =>
           items.length === 0 ? (
             <Empty command="observatory peers add NAME VKEY --witness URL">
-              Nobody outside has seen this log. A witness cosigns each checkpoint, so that two histories
-              cannot be shown to two people:
+              No witness has seen this log. A log cannot witness itself; a witness cosigns each checkpoint, so
+              that a split view is detected:
             </Empty>
           ) : (
             <ul className={classes.signers} aria-label="Witnesses">
               {items.map((peer) => {
-                const { tone, mark, word, far } = witnessed(peer, size);
+                const { tone, mark, word, far } = witnessStatus(peer, size);
                 return (
                   <li key={peer.peer_id}>
                     <b>{peer.name}</b>{" "}
@@ -50,7 +51,7 @@ export function Witnesses({ size }: { size: number }) {
             </ul>
           )
         }
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }
@@ -60,12 +61,15 @@ export function Keys({ log }: { log: LogAnswer }) {
   const [asks, setAsks] = useState(false);
   const isOther = known !== null && log.vkey !== null && known.vkey !== log.vkey;
   return (
-    <Panel title="Keys" aside={log.vkeys.length > 1 ? `${log.vkeys.length - 1} rotations` : "never rotated"}>
+    <Panel
+      title="Keyboard shortcuts"
+      aside={log.vkeys.length > 1 ? plural(log.vkeys.length - 1, "rotation") : "never rotated"}
+    >
       <ul className={classes.signers} aria-label="Keys of the log">
         {log.vkeys.toReversed().map((key) => (
           <li key={key.vkey}>
             <Id id={key.vkey} length={24} />{" "}
-            {key.current ? <Tag tone="good">✓ in force</Tag> : <Tag tone="idle">· before</Tag>}
+            {key.current ? <Tag tone="good">✓ current</Tag> : <Tag tone="idle">· previous</Tag>}
             <p>
               {key.since_sequence === 0 ? (
                 "from the first event"
@@ -88,10 +92,10 @@ export function Keys({ log }: { log: LogAnswer }) {
       </ul>
       <div className={classes.known}>
         {known === null ? (
-          <p>This browser has verified nothing yet; with the first proof it remembers the key.</p>
+          <p>This browser has verified nothing yet; it will trust the key with the first proof.</p>
         ) : (
           <p role={isOther ? "alert" : undefined}>
-            {isOther && <Tag tone="blocked">! key changed</Tag>} This browser knows{" "}
+            {isOther && <Tag tone="blocked">! key changed</Tag>} This browser trusts{" "}
             <Id id={known.vkey} length={18} /> since {date(known.since)} and has seen{" "}
             {known.size.toLocaleString("en")} entries signed.
             {isOther && " A proof shows whether the old key vouches for the new one: verify the whole log."}
@@ -99,12 +103,12 @@ export function Keys({ log }: { log: LogAnswer }) {
         )}
         {known !== null && !asks && (
           <Button size="compact-xs" variant="default" onClick={() => setAsks(true)}>
-            Forget it…
+            Remove trusted key…
           </Button>
         )}
         {asks && (
-          <Sure
-            does="Forget key and checkpoint"
+          <ConfirmInline
+            does="Remove trusted key and checkpoint"
             onNo={() => setAsks(false)}
             onYes={async () => {
               forget(log.tenant_id);
@@ -112,9 +116,9 @@ export function Keys({ log }: { log: LogAnswer }) {
               setAsks(false);
             }}
           >
-            The next proof believes whatever key the gateway names then. A log that was rewritten or rolled
-            back since is no longer found out by this browser.
-          </Sure>
+            The next proof trusts whatever key the gateway names. This browser can then no longer detect a log
+            that was rewritten or rolled back since.
+          </ConfirmInline>
         )}
       </div>
     </Panel>

@@ -1,30 +1,31 @@
-// The whole log verified here: progress, rate, cancel; what held, or the first break with what to do about it.
+// Verification of the whole log in the browser: progress, rate, cancel; the result, or the first break with
+// what to do about it.
 import { Button, Progress } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { WhatToDo } from "~/proof/ProofBadge";
-import { cancelWhole, goOn, useWhole, verifyWhole, type Whole } from "~/proof/running";
+import { BreakHelp } from "~/proof/ProofBadge";
+import { cancelWhole, resumeRun, useWhole, verifyWhole, type Whole } from "~/proof/wholeLogRun";
 import { useKeys } from "~/shell/keys";
 import { Id } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import classes from "./Log.module.css";
-import { pace } from "./standing";
+import { pace } from "./logStatus";
 
 export function WholeLog({ size }: { size: number; tenant: string }) {
   const whole = useWhole();
   const isBusy = whole.phase === "asking" || whole.phase === "running";
   useKeys(
-    { v: { says: "Verify the whole log here", run: () => !isBusy && void verifyWhole() } },
+    { v: { says: "Verify the whole log in this browser", run: () => !isBusy && void verifyWhole() } },
     "Chain and log",
   );
   return (
     <section className={classes.whole} aria-label="Verify the whole log here">
       <div className={classes.ask}>
         <div>
-          <h2>Verify everything, here</h2>
+          <h2>Verify everything in this browser</h2>
           <p>
-            This browser reads all {size.toLocaleString("en")} events in their exact bytes, makes every hash,
-            every link and the whole tree anew, and compares the root with the signed one. The gateway is not
-            believed.
+            This browser reads the exact bytes of all {size.toLocaleString("en")} events, recomputes every
+            hash, every link and the whole tree, and compares the root with the signed one. Verified
+            independently of the believed.
           </p>
         </div>
         {isBusy ? (
@@ -71,7 +72,7 @@ function Run({ whole }: { whole: Whole }) {
 function Verdict({ whole }: { whole: Whole }) {
   const { phase, verified, broken, sentence, signature, root } = whole;
   const count = verified.toLocaleString("en");
-  if (phase === "asking") return <p>Asks for the checkpoint and checks its signature…</p>;
+  if (phase === "asking") return <p>Fetching the checkpoint and checking its signature…</p>;
   if (phase === "running") return <p className={classes.faint}>{signature}</p>;
   if (phase === "held" && !whole.isSigned)
     return (
@@ -80,7 +81,7 @@ function Verdict({ whole }: { whole: Whole }) {
           <span aria-hidden>!</span> half checked
         </Tag>{" "}
         All {count} events held: bytes, links, leaves, and they give the root <Id id={root} length={12} /> the
-        checkpoint names. Who signed it is not known: {signature} Nothing is remembered of it.
+        checkpoint names. The signer is unknown: {signature} Nothing is remembered.
       </p>
     );
   if (phase === "held")
@@ -90,7 +91,7 @@ function Verdict({ whole }: { whole: Whole }) {
           <span aria-hidden>✓</span> verified
         </Tag>{" "}
         All {count} events held: bytes, links, leaves, and the root <Id id={root} length={12} /> is the signed
-        one. {signature} Remembered: a later log that does not go on from here is found out.
+        one. {signature} Remembered: a later log that does not extend this one is detected.
       </p>
     );
   if (phase === "paused")
@@ -100,8 +101,8 @@ function Verdict({ whole }: { whole: Whole }) {
           <span aria-hidden>‖</span> waits
         </Tag>{" "}
         {count} events are verified and stay so; then: {sentence}.{" "}
-        <Button size="compact-xs" variant="default" onClick={goOn}>
-          Go on
+        <Button size="compact-xs" variant="default" onClick={resumeRun}>
+          Resume
         </Button>
       </p>
     );
@@ -109,7 +110,7 @@ function Verdict({ whole }: { whole: Whole }) {
     return (
       <p>
         <Tag tone="idle">· cancelled</Tag>{" "}
-        {verified > 0 ? `The first ${count} events held;` : "Nothing was verified;"} the root was not
+        {verified > 0 ? `The first ${count} events are valid;` : "Nothing was verified;"} the root was not
         compared.
       </p>
     );
@@ -131,11 +132,11 @@ function Verdict({ whole }: { whole: Whole }) {
             >
               event {broken.sequence_number.toLocaleString("en")}
             </Link>
-            . {verified > 0 && `The ${count} before it held.`}
+            . {verified > 0 && `The ${count} before it are valid.`}
           </>
         )}
       </p>
-      <WhatToDo number={broken && broken.what !== "signature" ? broken.sequence_number : null} />
+      <BreakHelp number={broken && broken.what !== "signature" ? broken.sequence_number : null} />
     </>
   );
 }

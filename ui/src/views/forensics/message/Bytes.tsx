@@ -1,11 +1,11 @@
-// The bytes as they were archived, and whether they are those the record names: hashed in this browser.
+// The archived bytes, and whether they match the recorded digest: hashed in this browser.
 import { Button } from "@mantine/core";
 import type { AuditEvent, MessageItem } from "~/protocol/openapi";
 import { ExactBytes } from "~/widgets/ExactBytes";
-import { useExact } from "~/widgets/exact";
-import { Panel, Shown } from "~/widgets/Panel";
+import { useExact } from "~/widgets/exactBytes";
+import { Loaded, Panel } from "~/widgets/Panel";
+import { digestOf } from "./chainPosition";
 import classes from "./Message.module.css";
-import { digestOf } from "./place";
 
 export function Bytes({ message, event }: { message: MessageItem; event: AuditEvent | undefined }) {
   const exact = useExact(message.shredded ? null : message.message_id, message.session_id, null);
@@ -30,12 +30,12 @@ export function Bytes({ message, event }: { message: MessageItem; event: AuditEv
       <div className={classes.part}>
         {exact.error?.code === 410 ? (
           <p className={classes.faint}>
-            Its bytes were shredded by order; its place and its hash still stand.
+            Its content was shredded by retention; its position and hash remain.
           </p>
         ) : (
-          <Shown asked={exact} rows={6}>
+          <Loaded query={exact} rows={6}>
             {(content) => <ExactBytes content={content} digest={digest} />}
-          </Shown>
+          </Loaded>
         )}
       </div>
     </Panel>

@@ -1,33 +1,33 @@
-// Previous – this – next, with their hashes compared here, and the proof of this one.
+// Previous – this – next, with their hashes compared in the browser, and the proof of this one.
 import type { UseQueryResult } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ProofBadge } from "~/proof/ProofBadge";
 import type { PageOfAuditEvent } from "~/protocol/openapi";
 import { Id } from "~/widgets/Figures";
 import { inert } from "~/widgets/inert";
-import { Panel, Shown } from "~/widgets/Panel";
+import { Loaded, Panel } from "~/widgets/Panel";
+import type { ChainPosition, Neighbour } from "./chainPosition";
 import classes from "./Message.module.css";
-import type { Neighbour, Place } from "./place";
 
 interface Props {
-  asked: UseQueryResult<PageOfAuditEvent, Error>;
-  place: Place;
+  query: UseQueryResult<PageOfAuditEvent, Error>;
+  place: ChainPosition;
   message_id: string;
 }
 
-export function Chain({ asked, place, message_id }: Props) {
+export function Chain({ query: asked, place, message_id }: Props) {
   return (
-    <Panel title="Place in the record">
-      <Shown asked={asked} rows={5}>
+    <Panel title="Position in the record">
+      <Loaded query={asked} rows={5}>
         {() => (
           <div className={classes.part}>
-            <ol className={classes.chain} aria-label="Place in the chain">
-              <Spot one={place.before} none="It is the first of the record." />
-              <Spot one={place.here} none="Its event is not found in the record." isHere />
-              <Spot one={place.after} none="Nothing was recorded after it yet." />
+            <ol className={classes.chain} aria-label="Position in the chain">
+              <Spot one={place.before} none="This is the first event." />
+              <Spot one={place.here} none="Its event was not found in the record." isHere />
+              <Spot one={place.after} none="This is the newest event." />
             </ol>
             {place.follows === true && (
-              <p className={classes.holds}>✓ Compared here: each names the hash of the one before.</p>
+              <p className={classes.holds}>✓ Verified here: each names the hash of the previous one.</p>
             )}
             {place.follows === false && (
               <p className={classes.broken} role="alert">
@@ -43,24 +43,24 @@ export function Chain({ asked, place, message_id }: Props) {
             )}
           </div>
         )}
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }
 
 function Spot({ one, none, isHere = false }: { one: Neighbour | null; none: string; isHere?: boolean }) {
   if (!one) return <li className={classes.faint}>{none}</li>;
-  const said = inert(one.says);
+  const text = inert(one.says);
   return (
     <li aria-current={isHere || undefined}>
       <span className={classes.number}>{one.number.toLocaleString("en")}</span>
       <span className={classes.event}>
         {one.message_id && !isHere ? (
-          <Link to="/forensics/message/$messageId" params={{ messageId: one.message_id }} title={said}>
-            {said}
+          <Link to="/forensics/message/$messageId" params={{ messageId: one.message_id }} title={text}>
+            {text}
           </Link>
         ) : (
-          <span title={said}>{said}</span>
+          <span title={text}>{text}</span>
         )}
       </span>
       <Id id={one.event.hash_chain.event_hash} length={20} />

@@ -1,4 +1,4 @@
-// Whose message, what sort, which number, and the ways from here.
+// The message's sender, type and number, and links from here.
 import { Button, CopyButton } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { AuditEvent, MessageItem } from "~/protocol/openapi";
@@ -23,7 +23,7 @@ interface Props {
 }
 
 export function Header({ message, event, does, before, after }: Props) {
-  const sender = inert(String(event?.attributes["av.sender.agent_id"] ?? "")) || "Somebody";
+  const sender = inert(String(event?.attributes["av.sender.agent_id"] ?? "")) || "Unknown sender";
   return (
     <header className={classes.header}>
       <nav aria-label="Drill-down" className={classes.crumbs}>
@@ -48,7 +48,7 @@ export function Header({ message, event, does, before, after }: Props) {
           size="compact-sm"
           variant="default"
         >
-          In its session
+          Open in session
         </Button>
         <CopyButton value={location.href}>
           {({ copied, copy }) => (

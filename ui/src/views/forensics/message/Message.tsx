@@ -1,56 +1,60 @@
-// One message's page: what it says as a story, its exact bytes with their digest computed here, what became of
-// it, its place in the chain and its proof, and what else concerns it.
+// One message's page: its content as a story, its exact bytes with their digest computed here, its delivery
+// state, its position in the chain and its proof, and related items.
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { MessageItem } from "~/protocol/openapi";
 import { useKeys } from "~/shell/keys";
 import { Json } from "~/widgets/Json";
-import { Empty, Loading, Panel, Trouble } from "~/widgets/Panel";
+import { Empty, ErrorNotice, Loading, Panel } from "~/widgets/Panel";
 import { Bytes } from "./Bytes";
 import { Chain } from "./Chain";
+import { placeOf } from "./chainPosition";
+import { DeliveryNotes } from "./DeliveryNotes";
 import { Header } from "./Header";
 import classes from "./Message.module.css";
-import { placeOf } from "./place";
 import { Related } from "./Related";
-import { Standing } from "./Standing";
 import { Blocks } from "./Story";
 import { storyOf } from "./story";
 
 export function Message() {
   const { messageId } = useParams({ strict: false }) as { messageId: string };
-  const asked = useAnswer("/v1/messages/{message_id}", undefined, {
+  const query = useApi("/v1/messages/{message_id}", undefined, {
     params: { message_id: messageId },
     every: 5_000,
   });
-  if (asked.error?.code === 404)
+  if (query.error?.code === 404)
     return (
       <div className={classes.page}>
         <Empty command="observatory search ''">
-          No message or step of this tenant is called {messageId}. It may belong to another tenant, or
-          retention removed it. <Link to="/forensics">To the archive</Link>
+          There is no message or step {messageId} in this tenant. It may belong to another tenant, or
+          retention removed it. <Link to="/forensics">Open the archive</Link>
         </Empty>
       </div>
     );
-  if (!asked.data)
+  if (!query.data)
     return (
       <div className={classes.page}>
-        {asked.error ? <Trouble problem={asked.error} again={() => asked.refetch()} /> : <Loading rows={8} />}
+        {query.error ? (
+          <ErrorNotice problem={query.error} again={() => query.refetch()} />
+        ) : (
+          <Loading rows={8} />
+        )}
       </div>
     );
-  return <Opened key={asked.data.message_id} message={asked.data} stale={asked.error} />;
+  return <Opened key={query.data.message_id} message={query.data} stale={query.error} />;
 }
 
 function Opened({ message, stale }: { message: MessageItem; stale: Error | null }) {
   const number = message.sequence_number;
   const navigate = useNavigate();
-  // The chain grows: the one after may come while one looks.
-  const events = useAnswer(
+  // The chain grows: the next event may arrive while the page is open.
+  const events = useApi(
     "/v1/audit/tenant",
     { after: Math.max(0, number - 2), limit: 3 },
     { every: 10_000, keep: true },
   );
-  const next = useAnswer("/v1/messages", { after: number, limit: 1 }, { every: 10_000 });
-  const previous = useAnswer("/v1/audit/tenant", { after: Math.max(0, number - 12), limit: 11 });
+  const next = useApi("/v1/messages", { after: number, limit: 1 }, { every: 10_000 });
+  const previous = useApi("/v1/audit/tenant", { after: Math.max(0, number - 12), limit: 11 });
   const place = placeOf(events.data?.items ?? [], number);
   const before = previous.data?.items
     .map((event) => placeOf([event], event.hash_chain.sequence_number).here)
@@ -60,8 +64,8 @@ function Opened({ message, stale }: { message: MessageItem; stale: Error | null 
   };
   useKeys(
     {
-      j: { says: "Next message of the record", run: () => go(next.data?.items[0]?.message_id) },
-      k: { says: "Message before it", run: () => go(before) },
+      j: { says: "Next message", run: () => go(next.data?.items[0]?.message_id) },
+      k: { says: "Previous message", run: () => go(before) },
     },
     "Message",
   );
@@ -78,16 +82,14 @@ function Opened({ message, stale }: { message: MessageItem; stale: Error | null 
       {stale && <p className={classes.stale}>Not up to date: {stale.message}</p>}
       <div className={classes.columns}>
         <div className={classes.column}>
-          <Standing message={message} event={place.here?.event} />
+          <DeliveryNotes message={message} event={place.here?.event} />
           {message.message !== null && (
-            <Panel title={story ? "What it says" : `A ${message.message_type}, as it is`}>
+            <Panel title={story ? "Content" : `${message.message_type} (raw)`}>
               {story ? (
                 <Blocks blocks={story.blocks} />
               ) : (
                 <div className={classes.part}>
-                  <p className={classes.faint}>
-                    This page does not know this type yet; here is what was recorded.
-                  </p>
+                  <p className={classes.faint}>Unknown message type; here is the recorded JSON.</p>
                   <Json value={message.message} label="The message" />
                 </div>
               )}
@@ -96,7 +98,7 @@ function Opened({ message, stale }: { message: MessageItem; stale: Error | null 
           <Bytes message={message} event={place.here?.event} />
         </div>
         <div className={classes.column}>
-          <Chain asked={events} place={place} message_id={message.message_id} />
+          <Chain query={events} place={place} message_id={message.message_id} />
           <Related message={message} />
         </div>
       </div>

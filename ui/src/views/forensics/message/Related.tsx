@@ -1,20 +1,20 @@
-// What else concerns it: the session and step, what it followed from, and who stepped in.
+// Related items: the session and step, causal parents, and interventions.
 import { Link } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { InterventionItem, MessageItem } from "~/protocol/openapi";
 import { Ago, Id } from "~/widgets/Figures";
 import { inert } from "~/widgets/inert";
-import { Panel, Shown } from "~/widgets/Panel";
-import { useNames } from "~/widgets/people";
+import { Loaded, Panel } from "~/widgets/Panel";
+import { useNames } from "~/widgets/users";
 import classes from "./Message.module.css";
 
 export function Related({ message }: { message: MessageItem }) {
   const { session_id } = message;
-  const session = useAnswer("/v1/sessions/{session_id}", undefined, { params: { session_id } });
-  const acts = useAnswer("/v1/sessions/{session_id}/interventions", undefined, { params: { session_id } });
+  const session = useApi("/v1/sessions/{session_id}", undefined, { params: { session_id } });
+  const acts = useApi("/v1/sessions/{session_id}/interventions", undefined, { params: { session_id } });
   const goal = session.data?.goal;
   return (
-    <Panel title="What belongs to it">
+    <Panel title="Related">
       <div className={classes.part}>
         <dl className={classes.facts} data-narrow>
           <div>
@@ -41,11 +41,11 @@ export function Related({ message }: { message: MessageItem }) {
           <div>
             <dt>followed from</dt>
             <dd>
-              {message.parents.length === 0 ? "nothing: it is a beginning" : <Parents message={message} />}
+              {message.parents.length === 0 ? "nothing: this is a root" : <Parents message={message} />}
             </dd>
           </div>
           <div>
-            <dt>said with it</dt>
+            <dt>messages</dt>
             <dd>
               <Link to="/forensics" search={{ q: `session:${session_id}` } as never}>
                 all messages of the session
@@ -53,9 +53,9 @@ export function Related({ message }: { message: MessageItem }) {
             </dd>
           </div>
         </dl>
-        <Shown asked={acts} rows={2}>
+        <Loaded query={acts} rows={2}>
           {({ items }) => <Acts items={items.filter((one) => one.message_id === message.message_id)} />}
-        </Shown>
+        </Loaded>
       </div>
     </Panel>
   );
@@ -84,14 +84,14 @@ function parentName(message: MessageItem, parent: string): string {
 
 function Acts({ items }: { items: readonly InterventionItem[] }) {
   const name = useNames();
-  if (items.length === 0) return <p className={classes.faint}>Nobody stepped in.</p>;
+  if (items.length === 0) return <p className={classes.faint}>No interventions.</p>;
   return (
-    <ul className={classes.plain} aria-label="Who stepped in">
+    <ul className={classes.plain} aria-label="Interventions">
       {items.map((one) => (
         <li key={one.intervention_id}>
           <strong>◆ {one.command}</strong> by {name(one.operator_id)}, <Ago at={one.issued_at} />
           {one.note && <>: {inert(one.note)}</>}
-          {one.reversed_at && ", taken back"}
+          {one.reversed_at && ", undone"}
         </li>
       ))}
     </ul>

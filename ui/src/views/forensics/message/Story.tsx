@@ -1,4 +1,4 @@
-// The blocks of a story. Text of strangers: shown inert, and of a very long one the beginning until asked for more.
+// The blocks of a story. Untrusted text: shown inert, and very long ones cut until expanded.
 import { useState } from "react";
 import { beginning, inert } from "~/widgets/inert";
 import { Json, pretty } from "~/widgets/Json";
@@ -14,7 +14,7 @@ export function Blocks({ blocks }: { blocks: readonly Block[] }) {
     <div className={classes.story}>
       {blocks.map((block, n) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: blocks have no identity but their place
-        <section key={n} aria-label={"title" in block ? block.title || "Text" : "In a word"}>
+        <section key={n} aria-label={"title" in block ? block.title || "Text" : "Summary"}>
           {"title" in block && block.title && <h3>{block.title}</h3>}
           <Inside block={block} />
         </section>
@@ -28,13 +28,13 @@ function Inside({ block }: { block: Block }) {
     case "lead":
       return (
         <p className={classes.lead} dir="auto">
-          <Long text={block.text} most={1_024} />
+          <LongText text={block.text} most={1_024} />
         </p>
       );
     case "text":
       return (
         <p className={classes.text} dir="auto">
-          <Long text={block.text} />
+          <LongText text={block.text} />
         </p>
       );
     case "lines":
@@ -46,7 +46,7 @@ function Inside({ block }: { block: Block }) {
             <div key={name}>
               <dt>{name}</dt>
               <dd>
-                <Long text={value} most={512} />
+                <LongText text={value} most={512} />
               </dd>
             </div>
           ))}
@@ -84,7 +84,7 @@ function Lines({ lines, isOrdered }: { lines: readonly string[]; isOrdered: bool
         {lines.slice(0, all ? 2_000 : MANY).map((line, n) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: lines have no identity but their place
           <li key={n} dir="auto">
-            <Long text={line} most={2_048} />
+            <LongText text={line} most={2_048} />
           </li>
         ))}
       </List>
@@ -97,7 +97,7 @@ function Lines({ lines, isOrdered }: { lines: readonly string[]; isOrdered: bool
   );
 }
 
-function Long({ text, most = LONG }: { text: string; most?: number }) {
+function LongText({ text, most = LONG }: { text: string; most?: number }) {
   const [shown, setShown] = useState(most);
   const cut = beginning(text, shown);
   return (

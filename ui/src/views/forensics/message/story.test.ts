@@ -5,7 +5,7 @@ const envelope = (payload: object) => ({ payload });
 const titles = (blocks: readonly Block[]) => blocks.map((one) => ("title" in one ? one.title : one.text));
 
 describe("a message as a story (S667)", () => {
-  it("tells a step from its intent to its cost", () => {
+  it("shows a step from its intent to its cost", () => {
     const story = storyOf("decision_log", {
       meta: { cluster_id: "eu" },
       identity: { agent_id: "ada", agent_type: "planner", capability_version: "1.0.0", model: "m" },
@@ -21,18 +21,18 @@ describe("a message as a story (S667)", () => {
     });
     expect(titles(story?.blocks ?? [])).toEqual([
       "Find the revenue",
-      "What it did not choose, and why",
-      "How it reasoned",
-      "What it did",
-      "What went in",
-      "What came out",
-      "What it put into memory",
-      "What it leans on",
-      "What it cost",
-      "How sure it was",
-      "Who it was",
+      "Rejected alternatives",
+      "Reasoning",
+      "Action",
+      "Input",
+      "Output",
+      "Added to memory",
+      "Citations",
+      "Cost",
+      "Confidence",
+      "Agent",
     ]);
-    expect(story?.blocks[4]).toEqual({ kind: "json", title: "What went in", value: { q: 1 } });
+    expect(story?.blocks[4]).toEqual({ kind: "json", title: "Input", value: { q: 1 } });
   });
   it.each([
     [
@@ -51,12 +51,12 @@ describe("a message as a story (S667)", () => {
     ["heartbeat", { agent_status: "busy", current_task: { description: "reads", progress_pct: 40 } }, "40 %"],
     ["text", { content: "hello" }, "hello"],
     ["system_event", { event_type: "policy_changed", reason: "by hand" }, "by hand"],
-  ])("tells a %s", (type, payload, holds) => {
+  ])("shows a %s", (type, payload, holds) => {
     const story = storyOf(type, envelope(payload));
     expect(story?.does).toBeTruthy();
     expect(JSON.stringify(story?.blocks)).toContain(holds);
   });
-  it("tells nothing of a type nobody knows yet, nor of what has another shape", () => {
+  it("returns null for an unknown type or another shape", () => {
     expect(storyOf("telepathy", envelope({ a: 1 }))).toBeNull();
     expect(storyOf("constructor", envelope({ a: 1 }))).toBeNull();
     expect(storyOf("text", { payload: "no object" })).toBeNull();
@@ -65,7 +65,7 @@ describe("a message as a story (S667)", () => {
       kind: "lead",
     });
   });
-  it("leads only where a browser may go", () => {
+  it("links only to http and https", () => {
     expect(hrefOf("https://a.example")).toBe("https://a.example");
     expect(hrefOf("javascript:alert(1)")).toBeNull();
     expect(hrefOf("file:///etc/passwd")).toBeNull();

@@ -1,7 +1,7 @@
-// A message told as a story: blocks in the order one asks them, for the DecisionLog and the eight message types.
-// What is of none of them, or has not the shape it should, is told as it is. Pure.
+// A message rendered as blocks in reading order, for the DecisionLog and the eight message types. Anything
+// else, or anything malformed, is shown raw. Pure.
 import { exact } from "~/widgets/clock";
-import { money, ms } from "~/widgets/words";
+import { money, ms } from "~/widgets/format";
 
 export type Block =
   | { kind: "lead"; text: string }
@@ -12,7 +12,7 @@ export type Block =
   | { kind: "json"; title: string; value: unknown };
 
 export interface Story {
-  /** What sort of message it is, as a verb: "asks for a decision". */
+  /** The kind of message, as a verb: "asks for a decision". */
   does: string;
   blocks: Block[];
 }
@@ -32,8 +32,8 @@ function word(value: unknown): string {
       : String(value);
 }
 
-function facts(title: string, told: readonly [string, unknown][]): Block[] {
-  const known = told
+function facts(title: string, entries: readonly [string, unknown][]): Block[] {
+  const known = entries
     .map(([name, value]): [string, string] => [name, word(value)])
     .filter(([, value]) => value);
   return known.length > 0 ? [{ kind: "facts", title, facts: known }] : [];
@@ -41,19 +41,19 @@ function facts(title: string, told: readonly [string, unknown][]): Block[] {
 const text = (title: string, value: unknown): Block[] =>
   word(value) ? [{ kind: "text", title, text: word(value) }] : [];
 const lines = (title: string, value: unknown, isOrdered = false): Block[] => {
-  const told = many(value).map(word).filter(Boolean);
-  return told.length > 0 ? [{ kind: "lines", title, lines: told, isOrdered }] : [];
+  const entries = many(value).map(word).filter(Boolean);
+  return entries.length > 0 ? [{ kind: "lines", title, lines: entries, isOrdered }] : [];
 };
 const lead = (value: unknown): Block[] => (word(value) ? [{ kind: "lead", text: word(value) }] : []);
 const json = (title: string, value: unknown): Block[] =>
   value === null || value === undefined ? [] : [{ kind: "json", title, value }];
 
-/** JSON in a string is opened; other text stays text. */
+/** JSON in a string is parsed; other text stays text. */
 function opened(title: string, value: unknown): Block[] {
-  const said = word(value).trim();
-  if (said.startsWith("{") || said.startsWith("[")) {
+  const raw = word(value).trim();
+  if (raw.startsWith("{") || raw.startsWith("[")) {
     try {
-      return json(title, JSON.parse(said));
+      return json(title, JSON.parse(raw));
     } catch {
       // not JSON: the text itself
     }
@@ -62,7 +62,7 @@ function opened(title: string, value: unknown): Block[] {
 }
 
 function links(title: string, value: unknown): Block[] {
-  const told = many(value).map((one) =>
+  const entries = many(value).map((one) =>
     typeof one === "string"
       ? { uri: one, label: one, type: "" }
       : {
@@ -71,7 +71,7 @@ function links(title: string, value: unknown): Block[] {
           type: word(free(one).ref_type),
         },
   );
-  const known = told.filter((one) => one.uri || one.label);
+  const known = entries.filter((one) => one.uri || one.label);
   return known.length > 0 ? [{ kind: "links", title, links: known }] : [];
 }
 
@@ -79,7 +79,7 @@ const percent = (value: unknown) =>
   typeof value === "number" ? `${Math.round(value * 100)} %` : word(value);
 const dollars = (value: unknown) => (typeof value === "number" ? money(value) : word(value));
 const took = (value: unknown) => (typeof value === "number" ? ms(value) : word(value));
-/** A time as one reads it; what is none stays as it is. */
+/** A formatted time; anything else stays as it is. */
 const when = (value: unknown) => (word(value) ? exact(word(value)) : "");
 const yes = (value: unknown, said: string) => (value === true ? said : "");
 
@@ -95,26 +95,26 @@ function decisionLog(log: Free): Story {
     return word(why_not) ? `${word(option)}: ${word(why_not)}` : word(option);
   });
   return {
-    does: "tells a step",
+    does: "reports a step",
     blocks: [
-      ...lead(thought.intent ?? action.tool_call ?? "It told no intent."),
-      ...lines("What it did not choose, and why", weighed),
-      ...lines("How it reasoned", thought.reasoning_chain, true),
-      ...facts("What it did", [
+      ...lead(thought.intent ?? action.tool_call ?? "No intent recorded."),
+      ...lines("Rejected alternatives", weighed),
+      ...lines("Reasoning", thought.reasoning_chain, true),
+      ...facts("Action", [
         ["tool", action.tool_call ?? "none"],
-        ["came to", action.status],
+        ["status", action.status],
         ["took", took(action.duration_ms)],
         ["for", who.recipient],
-        ["asks", yes(control.hitl_required, "a person to look before it goes on")],
+        ["asks", yes(control.hitl_required, "human review before it continues")],
         ["signal", control.interrupt_signal],
-        ["ends", yes(control.is_terminal, "its last word in this session")],
+        ["terminal", yes(control.is_terminal, "its last step in this session")],
       ]),
-      ...opened("What went in", action.tool_input),
-      ...opened("What came out", action.tool_output_summary),
-      ...lines("What it put into memory", delta.added_to_memory),
-      ...lines("What it read from memory", delta.read_from_memory),
-      ...links("What it leans on", thought.citations),
-      ...facts("What it cost", [
+      ...opened("Input", action.tool_input),
+      ...opened("Output", action.tool_output_summary),
+      ...lines("Added to memory", delta.added_to_memory),
+      ...lines("Read from memory", delta.read_from_memory),
+      ...links("Citations", thought.citations),
+      ...facts("Cost", [
         ["this step", dollars(delta.cost)],
         ["session so far", dollars(delta.cumulative_session_cost)],
         [
@@ -122,58 +122,58 @@ function decisionLog(log: Free): Story {
           typeof delta.tokens_consumed === "number" ? delta.tokens_consumed.toLocaleString("en") : "",
         ],
       ]),
-      ...facts("How sure it was", [
+      ...facts("Confidence", [
         ["confidence", percent(thought.confidence_score)],
         ["entropy", thought.entropy_score],
         ["strategy", thought.strategy_used],
       ]),
-      ...facts("Who it was", [
+      ...facts("Agent", [
         ["agent", who.agent_id],
         ["type", who.agent_type],
         ["version", who.capability_version],
-        ["model", [word(who.model), word(who.provider)].filter(Boolean).join(" by ")],
+        ["model", [word(who.model), word(who.provider)].filter(Boolean).join(", ")],
         ["cluster", meta.cluster_id],
       ]),
     ],
   };
 }
 
-type Tell = (payload: Free) => Story;
+type ToStory = (payload: Free) => Story;
 
-const TELLS: Record<string, Tell> = {
+const STORIES: Record<string, ToStory> = {
   decision_request: (payload) => ({
     does: "asks for a decision",
     blocks: [
       ...lead(payload.title),
-      ...text("What is at stake", payload.description),
+      ...text("Description", payload.description),
       ...lines(
-        "What can be chosen",
+        "Options",
         many(payload.options).map((one) => {
           const { option_id, label, risk_level, is_default } = free(one);
           const more = [word(risk_level) && `${word(risk_level)} risk`, is_default === true && "the default"];
           return `${word(label) || word(option_id)}${more.some(Boolean) ? ` (${more.filter(Boolean).join(", ")})` : ""}`;
         }),
       ),
-      ...facts("Until when", [
+      ...facts("Deadline", [
         ["deadline", when(payload.deadline)],
         [
           "then",
           word(free(payload.auto_action).option_id) &&
-            `${word(free(payload.auto_action).option_id)} by itself`,
+            `${word(free(payload.auto_action).option_id)} automatically`,
         ],
       ]),
-      ...links("What to look at", payload.context_refs),
-      ...facts("Which decision", [["decision", payload.decision_id]]),
+      ...links("Context", payload.context_refs),
+      ...facts("Decision", [["decision", payload.decision_id]]),
     ],
   }),
   decision_response: (payload) => ({
     does: "decides",
     blocks: [
       ...lead(payload.selected_option_id),
-      ...text("In the words of who decided", payload.respondent_note),
-      ...facts("How", [
+      ...text("Respondent's note", payload.respondent_note),
+      ...facts("Details", [
         ["decided", when(payload.responded_at)],
-        ["by way of", payload.response_method],
+        ["via", payload.response_method],
         ["decision", payload.decision_id],
       ]),
     ],
@@ -182,21 +182,21 @@ const TELLS: Record<string, Tell> = {
     does: "raises an alert",
     blocks: [
       ...lead(payload.title),
-      ...facts("How bad", [
+      ...facts("Severity", [
         ["severity", payload.severity],
         ["category", payload.category],
         ["asks for action", yes(payload.actionable, "yes")],
         ["alert", payload.alert_id],
       ]),
-      ...text("In short", payload.summary),
-      ...text("In full", free(payload.detail).content),
+      ...text("Summary", payload.summary),
+      ...text("Details", free(payload.detail).content),
     ],
   }),
   artifact_share: (payload) => ({
     does: "shares an artifact",
     blocks: [
       ...lead(payload.title),
-      ...facts("What it is", [
+      ...facts("Artifact", [
         ["kind", payload.artifact_type],
         ["media type", payload.media_type],
         ["language", payload.language],
@@ -207,17 +207,17 @@ const TELLS: Record<string, Tell> = {
         ["sha256", payload.sha256],
         ["artifact", payload.artifact_id],
       ]),
-      ...links("Where it lies", payload.uri ? [word(payload.uri)] : []),
-      ...text("Its content", payload.content),
-      ...links("What it belongs to", payload.related_refs),
+      ...links("Location", payload.uri ? [word(payload.uri)] : []),
+      ...text("Content", payload.content),
+      ...links("Related", payload.related_refs),
     ],
   }),
   action_confirmation: (payload) => ({
     does: "confirms an action",
     blocks: [
       ...lead(payload.title ?? payload.action_type),
-      ...facts("What came of it", [
-        ["came to", payload.status],
+      ...facts("Result", [
+        ["status", payload.status],
         ["action", payload.action_type],
         ["began", when(free(payload.detail).started_at)],
         ["ended", when(free(payload.detail).completed_at)],
@@ -225,7 +225,7 @@ const TELLS: Record<string, Tell> = {
         ["decided by", free(payload.triggered_by).decision_id],
         ["can be rolled back", yes(payload.rollback_available, "yes")],
       ]),
-      ...text("In short", payload.summary),
+      ...text("Summary", payload.summary),
       ...json("Before", payload.before_state),
       ...json("After", payload.after_state),
     ],
@@ -234,16 +234,16 @@ const TELLS: Record<string, Tell> = {
     const task = free(payload.current_task);
     const used = free(payload.resource_usage);
     return {
-      does: "gives a sign of life",
+      does: "sends a heartbeat",
       blocks: [
         ...lead(payload.agent_status),
-        ...text("What it works on", task.description),
-        ...facts("How far", [
+        ...text("Task", task.description),
+        ...facts("Progress", [
           ["done", typeof task.progress_pct === "number" ? `${task.progress_pct} %` : ""],
           ["ready", when(task.estimated_completion)],
           ["task", task.task_id],
         ]),
-        ...facts("In the last 24 hours", [
+        ...facts("Last 24 hours", [
           ["tokens", used.tokens_consumed_24h],
           ["calls", used.api_calls_24h],
         ]),
@@ -254,35 +254,35 @@ const TELLS: Record<string, Tell> = {
     does: "writes",
     blocks: [
       ...text("", payload.content),
-      ...facts("How", [
+      ...facts("Details", [
         ["format", payload.format],
         ["answers", payload.reply_to],
       ]),
     ],
   }),
   system_event: (payload) => ({
-    does: "tells of the platform",
+    does: "reports a platform event",
     blocks: [
       ...lead(payload.event_type),
-      ...text("Why", payload.reason),
-      ...facts("Whom it concerns", [
+      ...text("Reason", payload.reason),
+      ...facts("Affected", [
         ["entity", payload.entity_id],
         ["event", payload.event_id],
       ]),
-      ...json("In full", payload.detail),
+      ...json("Details", payload.detail),
     ],
   }),
 };
 
-/** Null when it is of a type this page does not know: then it is shown as the JSON it is. */
+/** Null for an unknown type: it is shown as raw JSON. */
 export function storyOf(type: string, message: unknown): Story | null {
   if (!isFree(message)) return null;
   if (type === "decision_log") return decisionLog(message);
-  const tell = Object.hasOwn(TELLS, type) ? TELLS[type] : undefined;
-  return tell && isFree(message.payload) ? tell(message.payload) : null;
+  const toStory = Object.hasOwn(STORIES, type) ? STORIES[type] : undefined;
+  return toStory && isFree(message.payload) ? toStory(message.payload) : null;
 }
 
-/** A link only where a browser may go; other schemes stay text. */
+/** A link only for http and https; other schemes stay text. */
 export function hrefOf(uri: string): string | null {
   return /^https?:\/\//i.test(uri) ? uri : null;
 }

@@ -1,4 +1,4 @@
-// Two people at one rule: what it is now and what is here, side by side, and whose holds. Nothing is lost by asking.
+// Edit conflict on a rule: the saved version and yours side by side. Nothing is lost either way.
 import { Button } from "@mantine/core";
 import type { RuleBody } from "~/protocol/openapi";
 import { Diff } from "~/widgets/Diff";
@@ -21,29 +21,29 @@ export function Conflict({
     return (
       <div className={classes.conflict} role="alert">
         <p>
-          ! Somebody removed this rule. Yours is kept here: test it and add it as a new one, or let it go.
+          ! This rule was removed by someone else. Yours is kept here: test it and add it as a new rule, or
+          discard it.
         </p>
         <div className={classes.buttons}>
           <Button size="compact-sm" variant="default" onClick={onTheirs}>
-            Let it go
+            {" "}
+            Discard mine{" "}
           </Button>
         </div>
       </div>
     );
   return (
     <div className={classes.conflict} role="alert">
-      <p>
-        ! Somebody changed this rule while you did, and yours is not saved. Now it says: {sentence(theirs)}
-      </p>
+      <p>! Someone else changed this rule; yours is not saved. The saved version: {sentence(theirs)}</p>
       {!isSame(mine, theirs) && (
         <Diff before={textOf(theirs)} after={textOf(mine)} label="From theirs to yours" />
       )}
       <div className={classes.buttons}>
         <Button size="compact-sm" variant="default" onClick={onMine}>
-          Go on with mine, over theirs
+          Overwrite with mine
         </Button>
         <Button size="compact-sm" variant="default" onClick={onTheirs}>
-          Take theirs
+          Use theirs
         </Button>
       </div>
     </div>

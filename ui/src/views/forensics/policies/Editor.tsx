@@ -1,5 +1,5 @@
-// A rule as it is made or changed: fields, the sentence they come to, a trial over the past that must be made before
-// it can be saved, and both versions when somebody else was first. What is typed is kept until it is saved.
+// Rule editor: fields, the resulting sentence, a required trial over past traffic before saving, and both
+// versions on an edit conflict. Typed input is kept until it is saved.
 import {
   Button,
   CloseButton,
@@ -11,15 +11,15 @@ import {
   TextInput,
 } from "@mantine/core";
 import { useMemo, useState } from "react";
-import { addRule, changeRule } from "~/acts/policies";
 import type { Problem } from "~/api/client";
-import { askAgain, useAnswer } from "~/api/questions";
+import { refetch, useApi } from "~/api/queries";
+import { addRule, changeRule } from "~/commands/policies";
 import type { PolicyItem, PolicyList, RuleBody } from "~/protocol/openapi";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { useDraft } from "~/widgets/drafts";
 import { Json } from "~/widgets/Json";
 import { Empty } from "~/widgets/Panel";
-import { useMe } from "~/widgets/people";
-import { Sure } from "~/widgets/Sure";
+import { useMe } from "~/widgets/users";
 import { Conflict } from "./Conflict";
 import classes from "./Policies.module.css";
 import {
@@ -36,11 +36,11 @@ import {
   sentence,
   textOf,
 } from "./rules";
-import { Danger, Found, useTrial } from "./Trial";
+import { Danger, TrialResult, useTrial } from "./Trial";
 
-interface Kept {
+interface KeptDraft {
   draft: Draft;
-  /** The rule that was seen when it was begun; null for a new one. */
+  /** The rule as it was when editing started; null for a new one. */
   was: RuleBody | null;
 }
 
@@ -51,16 +51,16 @@ interface Props {
   onClose: () => void;
 }
 
-/** What is being changed, or else the rule as it stands. */
+/** The draft, or else the rule as saved. */
 function useKept(
   rule_id: string,
   rule: PolicyItem | undefined,
-): [Kept, (kept: Kept | null) => void, boolean] {
+): [KeptDraft, (kept: KeptDraft | null) => void, boolean] {
   const [text, setText] = useDraft(`policy ${rule_id}`);
   const kept = useMemo(
     () =>
       text !== null
-        ? (JSON.parse(text) as Kept)
+        ? (JSON.parse(text) as KeptDraft)
         : { draft: rule ? draftOf(rule) : NEW, was: rule ? bodyOf(rule) : null },
     [text, rule],
   );
@@ -73,7 +73,7 @@ export function Editor({ rule_id, list, denied, onClose }: Props) {
   const { draft, was } = kept;
   const { body, faults } = readDraft(draft);
   const trial = useTrial(body);
-  const agents = useAnswer("/v1/agents", undefined, { every: 15_000, keep: true });
+  const agents = useApi("/v1/agents", undefined, { every: 15_000, keep: true });
   const me = useMe().data?.user_id;
   const [asking, setAsking] = useState(false);
   const [busy, setBusy] = useState(false);
@@ -82,7 +82,7 @@ export function Editor({ rule_id, list, denied, onClose }: Props) {
   if (!rule && !isChanged && rule_id !== "new")
     return (
       <Empty>
-        No rule has that id: it was removed, or never was.{" "}
+        No rule has that id: it was removed or never existed.{" "}
         <button type="button" className={classes.link} onClick={onClose}>
           Back to the rules
         </button>
@@ -104,7 +104,7 @@ export function Editor({ rule_id, list, denied, onClose }: Props) {
   const save = async (confirm: boolean) => {
     setBusy(true);
     const refused = (problem: Problem) => {
-      if (problem.reason === "stale_rule" || (problem.code === 404 && !isNew)) askAgain("/v1/policies");
+      if (problem.reason === "stale_rule" || (problem.code === 404 && !isNew)) refetch("/v1/policies");
       else if (problem.reason === "locks_everyone_out") setAsking(true);
       else if (problem.code === 422) setRefusal(problem.message);
       else return false;
@@ -115,7 +115,7 @@ export function Editor({ rule_id, list, denied, onClose }: Props) {
         ? await addRule(body, null, confirm, refused)
         : await changeRule(rule_id, body, was, {
             confirm,
-            text: "The rule is changed, from the next message on.",
+            text: "The rule is changed; it applies from the next message.",
             refused,
           });
     setBusy(false);
@@ -124,27 +124,27 @@ export function Editor({ rule_id, list, denied, onClose }: Props) {
   const why =
     denied ??
     (Object.keys(faults).length
-      ? "Something above is not right yet"
+      ? "Fix the errors above"
       : theirs
-        ? "Decide about theirs first"
+        ? "Resolve the conflict first"
         : unchanged
-          ? "Nothing is changed"
+          ? "No changes"
           : trial.found
             ? undefined
-            : "Test it first: nothing is saved untested");
+            : "Test it first: rules must be tested before saving");
   const typed = risk?.typed ?? null;
   return (
     <form
       className={classes.editor}
-      aria-label={isNew ? "A new rule" : `Rule ${rule?.position ?? ""}`}
+      aria-label={isNew ? "New rule" : `Rule ${rule?.position ?? ""}`}
       onSubmit={(event) => {
         event.preventDefault();
         if (why === undefined) typed === null ? void save(false) : setAsking(true);
       }}
     >
       <header className={classes.head}>
-        <h2>{isNew ? "A new rule" : gone ? "A rule that was removed" : `Rule ${rule?.position}`}</h2>
-        <CloseButton size="sm" aria-label="close; what you typed is kept" onClick={onClose} />
+        <h2>{isNew ? "New rule" : gone ? "Removed rule" : `Rule ${rule?.position}`}</h2>
+        <CloseButton size="sm" aria-label="Close; your input is kept" onClick={onClose} />
       </header>
       {(theirs || gone) && (
         <Conflict
@@ -156,7 +156,7 @@ export function Editor({ rule_id, list, denied, onClose }: Props) {
       )}
       <p className={classes.sentence} data-tone={EFFECTS[body.effect].tone} aria-live="polite">
         {sentence(body)}
-        {!draft.enabled && " It is off."}
+        {!draft.enabled && " It is disabled."}
       </p>
       {denied && <p className={classes.faint}>{denied}</p>}
       <Fields
@@ -182,20 +182,20 @@ export function Editor({ rule_id, list, denied, onClose }: Props) {
           <Select
             size="xs"
             w={120}
-            aria-label="How far back"
+            aria-label="Time range"
             allowDeselect={false}
             disabled={denied !== undefined}
             value={String(trial.minutes)}
             data={[
               { value: "15", label: "15 minutes" },
-              { value: "60", label: "an hour" },
-              { value: "1440", label: "a day" },
+              { value: "60", label: "1 hour" },
+              { value: "1440", label: "1 day" },
             ]}
             onChange={(minutes) => trial.over(Number(minutes))}
           />
         </div>
         {risk && risk.says.length > 0 && <Danger says={risk.says} />}
-        <Found trial={trial} effect={body.effect} />
+        <TrialResult trial={trial} effect={body.effect} />
       </section>
       {refusal && (
         <p className={classes.danger} role="alert">
@@ -203,14 +203,14 @@ export function Editor({ rule_id, list, denied, onClose }: Props) {
         </p>
       )}
       {asking ? (
-        <Sure
+        <ConfirmInline
           does={isNew || gone ? "Add this rule" : "Save this rule"}
           typed={typed ?? "deny everything"}
           onYes={() => save(true)}
           onNo={() => setAsking(false)}
         >
-          <p>{sentence(body)} It counts for the very next message. What it stops is archived, not lost.</p>
-        </Sure>
+          <p>{sentence(body)} It applies from the next message. Stopped messages are archived, not lost.</p>
+        </ConfirmInline>
       ) : (
         <div className={classes.buttons}>
           <Button type="submit" size="compact-sm" loading={busy} disabled={why !== undefined} title={why}>
@@ -219,7 +219,7 @@ export function Editor({ rule_id, list, denied, onClose }: Props) {
           </Button>
           {isChanged && (
             <Button size="compact-sm" variant="default" onClick={end}>
-              Throw the changes away
+              Discard changes
             </Button>
           )}
           {why && !denied && !unchanged && <span className={classes.faint}>{why}.</span>}
@@ -249,11 +249,11 @@ function suggestions(
 }
 
 const PARTS: readonly [Part, string, string][] = [
-  ["sender", "Who sends", "any agent; a name, type:…, cluster:…"],
-  ["recipient", "To whom", "anybody; a name, type:…, cluster:…, session:…"],
-  ["tool", "With which tool", "any or none; deploy_* is every deploy_…"],
-  ["message_type", "Which messages", "all that can be stopped"],
-  ["cluster", "Sender's cluster", "any"],
+  ["sender", "Sender", "any agent; a name, type:…, cluster:…"],
+  ["recipient", "Recipient", "any; a name, type:…, cluster:…, session:…"],
+  ["tool", "Tool", "any or none; deploy_* matches every deploy_…"],
+  ["message_type", "Message type", "all that can be stopped"],
+  ["cluster", "Cluster", "any"],
 ];
 
 function Fields({
@@ -271,7 +271,7 @@ function Fields({
 }) {
   return (
     <fieldset className={classes.fields} disabled={denied}>
-      <legend className="unseen">What the rule says</legend>
+      <legend className="unseen">Rule</legend>
       <SegmentedControl
         size="xs"
         aria-label="Effect"
@@ -305,7 +305,7 @@ function Fields({
         <div className={classes.pair}>
           <TextInput
             size="xs"
-            label="People who must approve"
+            label="Approvals required"
             inputMode="numeric"
             value={draft.quorum}
             error={faults.quorum}
@@ -326,8 +326,8 @@ function Fields({
             disabled={denied || !draft.deadline}
             value={draft.on_expiry}
             data={[
-              { value: "deny", label: "it is denied" },
-              { value: "approve", label: "it is let through" },
+              { value: "deny", label: "deny" },
+              { value: "approve", label: "allow" },
             ]}
             onChange={(on_expiry) => change({ on_expiry: on_expiry === "approve" ? "approve" : "deny" })}
           />
@@ -335,8 +335,8 @@ function Fields({
       )}
       <Textarea
         size="xs"
-        label="Why"
-        placeholder="it is shown in the list"
+        label="Note"
+        placeholder="shown in the list"
         autosize
         minRows={1}
         maxRows={5}
@@ -346,7 +346,7 @@ function Fields({
       />
       <Switch
         size="xs"
-        label="On: it rules from the next message"
+        label="Enabled from the next message"
         checked={draft.enabled}
         onChange={(event) => change({ enabled: event.currentTarget.checked })}
       />

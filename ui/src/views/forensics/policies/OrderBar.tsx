@@ -1,11 +1,11 @@
-// An order that is not saved yet: save it, or throw it away; and if somebody was first, theirs or mine.
+// An unsaved order: save or discard it; on a conflict, theirs or mine.
 import { Button } from "@mantine/core";
 import { useState } from "react";
-import { orderRules } from "~/acts/policies";
 import type { Problem } from "~/api/client";
-import { askAgain } from "~/api/questions";
+import { refetch } from "~/api/queries";
+import { orderRules } from "~/commands/policies";
 import type { PolicyList } from "~/protocol/openapi";
-import { useSettled } from "~/widgets/settled";
+import { useSettled } from "~/widgets/useSettled";
 import type { Ordering } from "./Policies";
 import classes from "./Policies.module.css";
 import { rebased } from "./rules";
@@ -28,7 +28,7 @@ export function OrderBar({
     setBusy(true);
     const refused = (problem: Problem) => {
       if (problem.reason !== "stale_order") return false;
-      askAgain("/v1/policies");
+      refetch("/v1/policies");
       return true;
     };
     const done = await orderRules(order, was, refused);
@@ -45,7 +45,7 @@ export function OrderBar({
     );
   return (
     <div key="mine" className={classes.order}>
-      <p>The order is changed and not saved: the gateway still goes by the old one.</p>
+      <p>Unsaved order: the gateway still uses the old one.</p>
       <div className={classes.buttons}>
         <Button
           size="compact-sm"
@@ -57,25 +57,25 @@ export function OrderBar({
           Save order
         </Button>
         <Button size="compact-sm" variant="default" onClick={() => set(null)}>
-          Put it back
+          Discard
         </Button>
       </div>
     </div>
   );
 }
 
-/** It takes the place of the bar by itself: a press meant for "Save order" must not answer it unread. */
+/** It replaces the bar without user action: a click meant for "Save order" must not hit it unread. */
 function Theirs({ onMine, onTheirs }: { onMine: () => void; onTheirs: () => void }) {
   const settled = useSettled();
   return (
     <div className={classes.conflict} role="alert">
-      <p>! Somebody changed the rules or their order while you did. Your order is kept here, not saved.</p>
+      <p>! Someone else changed the rules or their order. Your order is kept here, not saved.</p>
       <div className={classes.buttons}>
         <Button size="compact-sm" variant="default" disabled={!settled} onClick={onMine}>
-          Go on with mine, over theirs
+          Overwrite with mine
         </Button>
         <Button size="compact-sm" variant="default" disabled={!settled} onClick={onTheirs}>
-          Take theirs
+          Use theirs
         </Button>
       </div>
     </div>

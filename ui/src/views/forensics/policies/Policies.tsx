@@ -1,15 +1,15 @@
-// The Policy Engine: who may say what to whom. The rules in their order with what they come to in a sentence, moved
-// by hand or key, nothing saved before one says so; beside them the rule that is made or changed. In the URL: `rule`.
+// The Policy Engine: the rules in their order, each as a sentence, reordered by drag or keys and saved
+// explicitly; next to them the rule being edited. In the URL: `rule`.
 import { Button } from "@mantine/core";
 import { useMemo, useRef, useState } from "react";
 import { type Problem, send } from "~/api/client";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { DryRunAnswer, PolicyList } from "~/protocol/openapi";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { useDraft } from "~/widgets/drafts";
-import { Empty, Loading, Trouble } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
+import { Empty, ErrorNotice, Loading } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/users";
 import { Editor } from "./Editor";
 import { OrderBar } from "./OrderBar";
 import classes from "./Policies.module.css";
@@ -21,14 +21,14 @@ export interface Ordering {
   was: string[];
 }
 
-/** An order that is being made, kept when one looks elsewhere; null while none is. */
+/** An unsaved order, kept while other pages are open; null if none. */
 function useOrdering(): [Ordering | null, (next: Ordering | null) => void] {
   const [text, setText] = useDraft("order of the policies");
   const kept = useMemo(() => (text === null ? null : (JSON.parse(text) as Ordering)), [text]);
   return [kept, (next) => setText(next === null ? null : JSON.stringify(next))];
 }
 
-/** What the rules in force stopped of the last hour, asked for by hand: it reads the archive. */
+/** What the rules in force stopped in the last hour, computed on request: it reads the archive. */
 function useCounts(list: PolicyList | undefined) {
   const [found, setFound] = useState<DryRunAnswer | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
@@ -38,8 +38,8 @@ function useCounts(list: PolicyList | undefined) {
     setBusy(true);
     setProblem(null);
     try {
-      const asked = rules.map((rule) => ({ ...bodyOf(rule), rule_id: rule.rule_id }));
-      setFound(await send("POST /v1/policies/dry-run", { body: { rules: asked, minutes: 60 } }));
+      const query = rules.map((rule) => ({ ...bodyOf(rule), rule_id: rule.rule_id }));
+      setFound(await send("POST /v1/policies/dry-run", { body: { rules: query, minutes: 60 } }));
     } catch (error) {
       setProblem(error as Problem);
     }
@@ -51,42 +51,44 @@ function useCounts(list: PolicyList | undefined) {
 export function Policies() {
   const [url, setUrl] = useUrl();
   const chosen = url.rule;
-  const asked = useAnswer("/v1/policies", undefined, { every: 4_000 });
+  const query = useApi("/v1/policies", undefined, { every: 4_000 });
   const denied = useWhyNot("operate");
   const [ordering, setOrdering] = useOrdering();
-  const counts = useCounts(asked.data);
-  const beside = useRef<HTMLElement>(null);
+  const counts = useCounts(query.data);
+  const detailPane = useRef<HTMLElement>(null);
   const open = (rule: string) => setUrl({ rule });
   const close = () => setUrl({ rule: null });
   useKeys(
     {
-      n: { says: "A new rule", run: () => denied === undefined && open("new") },
+      n: { says: "New rule", run: () => denied === undefined && open("new") },
       t: {
-        says: "To the rules; the arrows move the one you stand on",
+        says: "Focus the rules; arrows move the focused one",
         run: () => document.querySelector<HTMLElement>("[data-handle]")?.focus(),
       },
       ...(chosen !== undefined && {
-        d: { says: "To the rule beside", run: () => beside.current?.focus() },
-        Backspace: { says: "Close it; what you typed is kept", run: close },
+        d: { says: "Focus the open rule", run: () => detailPane.current?.focus() },
+        Backspace: { says: "Close; your input is kept", run: close },
       }),
     },
     "Policies",
   );
-  const list = asked.data;
+  const list = query.data;
   return (
     <section className={classes.view} aria-label="Policy Engine">
       <h1 className="unseen">Policy Engine</h1>
       <div className={classes.inside} data-open={chosen !== undefined || undefined}>
         <div className={classes.main}>
           <div className={classes.bar}>
-            <p>Deny wins over hold, hold over allow, wherever they stand. Of two holds the first counts.</p>
+            <p>
+              Deny overrides hold, and hold overrides allow, in any order. Of several holds the first applies.
+            </p>
             <div className={classes.buttons}>
               <Button
                 size="compact-sm"
                 variant="default"
                 loading={counts.busy}
                 disabled={denied !== undefined || !counts.any}
-                title={denied ?? "How many messages of the last hour each rule in force stops"}
+                title={denied ?? "How many messages of the last hour each enabled rule would stop"}
                 onClick={() => void counts.count()}
               >
                 Count the last hour
@@ -102,10 +104,10 @@ export function Policies() {
             </div>
           </div>
           {denied && <p className={classes.faint}>{denied}</p>}
-          {counts.problem && <Trouble problem={counts.problem} />}
-          {list && asked.error && <p className={classes.stale}>Not up to date: {asked.error.message}</p>}
-          {!list && asked.error && <Trouble problem={asked.error} again={() => void asked.refetch()} />}
-          {!list && !asked.error && <Loading rows={6} />}
+          {counts.problem && <ErrorNotice problem={counts.problem} />}
+          {list && query.error && <p className={classes.stale}>Not up to date: {query.error.message}</p>}
+          {!list && query.error && <ErrorNotice problem={query.error} again={() => void query.refetch()} />}
+          {!list && !query.error && <Loading rows={6} />}
           {list && (
             <RuleList
               list={list}
@@ -117,17 +119,17 @@ export function Policies() {
               open={open}
             />
           )}
-          {/* Below: above it would push the rules away under the hand that drags one. */}
+          {/* Below the list: above, it would push the rules away while one is dragged. */}
           {ordering && list && <OrderBar list={list} ordering={ordering} set={setOrdering} denied={denied} />}
           {list?.items.length === 0 && (
-            <Empty command='observatory policy add hold --sender type:coder --tool "deploy_*" --note "a person looks first"'>
-              There are no rules: what agents say passes. Make one here, try it on the last hour and then save
-              it; or on the terminal:
+            <Empty command='observatory policy add hold --sender type:coder --tool "deploy_*" --note "human review first"'>
+              No rules: all messages pass. Create one here, test it on the last hour and save it; or on the
+              command line:
             </Empty>
           )}
         </div>
         {chosen !== undefined && list && (
-          <aside className={classes.aside} aria-label="The rule" ref={beside} tabIndex={-1}>
+          <aside className={classes.aside} aria-label="Rule" ref={detailPane} tabIndex={-1}>
             <Editor key={chosen} rule_id={chosen} list={list} denied={denied} onClose={close} />
           </aside>
         )}

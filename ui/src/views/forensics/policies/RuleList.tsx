@@ -1,16 +1,16 @@
-// The rules in their order, and what holds where none speaks. A rule is moved by its handle: dragged, or with the
-// arrows while it has the focus. Off and removal are done at once and can be taken back; on goes through the editor,
-// because it is tried first.
+// The rules in their order, and the default below them. A rule is moved by its handle: dragged, or with the
+// arrow keys while focused. Disable and remove act at once and can be undone; enable goes through the editor,
+// because the rule is tested first.
 import { Button } from "@mantine/core";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
-import { changeRule, removeRule } from "~/acts/policies";
 import type { Problem } from "~/api/client";
+import { changeRule, removeRule } from "~/commands/policies";
 import type { DryRunAnswer, PolicyItem, PolicyList } from "~/protocol/openapi";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { keepDraft } from "~/widgets/drafts";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { useNames } from "~/widgets/people";
-import { Sure } from "~/widgets/Sure";
+import { useNames } from "~/widgets/users";
 import type { Ordering } from "./Policies";
 import classes from "./Policies.module.css";
 import { bodyOf, draftOf, EFFECTS, moved, sentence } from "./rules";
@@ -28,30 +28,30 @@ interface Props {
 export function RuleList({ list, ordering, setOrdering, counts, chosen, denied, open }: Props) {
   const byId = new Map(list.items.map((rule) => [rule.rule_id, rule]));
   const now = list.items.map((rule) => rule.rule_id);
-  // While somebody else's change is undecided theirs is what holds, and what is shown.
+  // While a conflict is unresolved, the saved version is in force and shown.
   const order = ordering && ordering.was.join() === now.join() ? ordering.order : now;
   const box = useRef<HTMLOListElement>(null);
   const [held, setHeld] = useState<string | null>(null);
-  const [told, setTold] = useState("");
+  const [announcement, setAnnouncement] = useState("");
   const focus = useRef<string | null>(null);
 
   const place = (id: string, to: number) => {
     const next = moved(order, id, to);
     if (next.join() === order.join()) return;
     setOrdering(next.join() === now.join() ? null : { order: next, was: now });
-    setTold(`Moved to place ${next.indexOf(id) + 1} of ${next.length}; not saved yet.`);
+    setAnnouncement(`Moved to position ${next.indexOf(id) + 1} of ${next.length}; not saved yet.`);
   };
   const latest = useRef(place);
   latest.current = place;
 
-  // A row that moves in the document loses the focus; it is given back.
+  // A row that moves in the document loses focus; restore it.
   useLayoutEffect(() => {
     if (focus.current === null) return;
     box.current?.querySelector<HTMLElement>(`[data-handle="${CSS.escape(focus.current)}"]`)?.focus();
     focus.current = null;
   });
 
-  // On the window: the row under the hand moves in the document meanwhile.
+  // On the window: the dragged row moves in the document meanwhile.
   useEffect(() => {
     if (held === null) return;
     const move = (event: PointerEvent) => {
@@ -111,12 +111,12 @@ export function RuleList({ list, ordering, setOrdering, counts, chosen, denied, 
         </Tag>
         <span>
           {list.default === "allow"
-            ? "Everything no rule speaks of passes. Heartbeats, questions to people, their answers and system events always do."
-            : "Everything no rule speaks of is denied. Heartbeats, questions to people, their answers and system events always pass."}
+            ? "Default: allow what no rule matches. Heartbeats, decision requests, their answers and system events always pass."
+            : "Default: deny what no rule matches. Heartbeats, decision requests, their answers and system events always pass."}
         </span>
       </div>
       <p className="unseen" role="status">
-        {told}
+        {announcement}
       </p>
     </div>
   );
@@ -143,10 +143,10 @@ function RuleLine({ rule, place, isHeld, isCurrent, stopped, denied, open, onKey
     const was = bodyOf(rule);
     return changeRule(rule.rule_id, { ...was, enabled: false }, was, {
       confirm: false,
-      text: "The rule is off: it keeps its place and rules nothing.",
+      text: "The rule is disabled and keeps its position.",
     });
   };
-  // Not at once: the editor opens with it on, and wants it tried.
+  // Not at once: the editor opens with the rule enabled, and requires a test.
   const on = () => {
     const kept = { draft: { ...draftOf(rule), enabled: true }, was: bodyOf(rule) };
     keepDraft(`policy ${rule.rule_id}`, JSON.stringify(kept));
@@ -195,7 +195,7 @@ function RuleLine({ rule, place, isHeld, isCurrent, stopped, denied, open, onKey
           {text}
         </button>
         <p className={classes.under}>
-          {!rule.enabled && <b>– off: rules nothing</b>}
+          {!rule.enabled && <b>– disabled</b>}
           {rule.note && <span>{rule.note}</span>}
           {rule.enabled && stopped !== undefined && (
             <b>{stopped === 0 ? "nothing" : stopped.toLocaleString("en")} in the last hour</b>
@@ -205,16 +205,14 @@ function RuleLine({ rule, place, isHeld, isCurrent, stopped, denied, open, onKey
           </span>
         </p>
         {asking && (
-          <Sure
-            does="Remove it all the same"
+          <ConfirmInline
+            does="Remove anyway"
             onYes={() => remove(true)}
             onNo={() => setAsking(false)}
             typed="deny everything"
           >
-            <p>
-              Without this rule nothing is allowed any more: the default is deny. No agent could send a step.
-            </p>
-          </Sure>
+            <p>Without this rule nothing is allowed: the default is deny. No agent could send a step.</p>
+          </ConfirmInline>
         )}
       </div>
       <span className={classes.acts}>
@@ -222,19 +220,17 @@ function RuleLine({ rule, place, isHeld, isCurrent, stopped, denied, open, onKey
           size="compact-xs"
           variant="default"
           disabled={denied !== undefined}
-          title={
-            denied ?? (rule.enabled ? "It keeps its place and rules nothing" : "Tried first, then saved")
-          }
+          title={denied ?? (rule.enabled ? "Keeps its position" : "Tested first, then saved")}
           onClick={() => (rule.enabled ? void off() : on())}
         >
-          {rule.enabled ? "Turn off" : "Turn on…"}
+          {rule.enabled ? "Disable" : "Enable…"}
           <span className="unseen"> rule {place}</span>
         </Button>
         <Button
           size="compact-xs"
           variant="default"
           disabled={denied !== undefined}
-          title={denied ?? "It can be put back at its place"}
+          title={denied ?? "Can be undone"}
           onClick={() => void remove(false)}
         >
           Remove<span className="unseen"> rule {place}</span>

@@ -1,20 +1,21 @@
-// A rule tried on the archive: how many of the last messages it would have stopped, whose, and some of them to look at.
-// It changes nothing; what it found holds for the rule as it was tried.
+// A rule tested against the archive: how many of the last messages it would have stopped, whose, with
+// examples. It changes nothing; the result applies to the rule as it was tested.
 
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { type Problem, send } from "~/api/client";
+import { plural } from "~/plural";
 import type { DryRunAnswer, RuleBody, StoppedAgent } from "~/protocol/openapi";
-import { usePeek } from "~/shell/peeking";
+import { usePeek } from "~/shell/peek";
 import { Tag } from "~/widgets/Mark";
-import { Trouble } from "~/widgets/Panel";
+import { ErrorNotice } from "~/widgets/Panel";
 import classes from "./Policies.module.css";
 import { type Effect, foundOf, isSilenced, stopped, textOf } from "./rules";
 
-export interface Trial {
-  /** Of the rule as it stands in the form; null when it was not tried so. */
+export interface RuleTrial {
+  /** For the rule as it is in the form; null if it was not tested in this form. */
   found: DryRunAnswer | null;
-  /** Of what it said before. */
+  /** For its previous version. */
   earlier: DryRunAnswer | null;
   busy: boolean;
   problem: Problem | null;
@@ -23,12 +24,12 @@ export interface Trial {
   run: () => Promise<void>;
 }
 
-export function useTrial(body: RuleBody): Trial {
+export function useTrial(body: RuleBody): RuleTrial {
   const [tried, setTried] = useState<{ of: string; answer: DryRunAnswer } | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const [minutes, over] = useState(60);
-  // A note and the switch change nothing of what it would stop, but the switch changes whether it does.
+  // The note does not change what it would stop; the switch changes whether it does.
   const of = textOf({ ...body, note: "" });
   const run = async () => {
     setBusy(true);
@@ -63,16 +64,14 @@ export function Danger({ says }: { says: readonly string[] }) {
   );
 }
 
-export function Found({ trial, effect }: { trial: Trial; effect: Effect }) {
-  if (trial.problem) return <Trouble problem={trial.problem} again={() => void trial.run()} />;
+export function TrialResult({ trial, effect }: { trial: RuleTrial; effect: Effect }) {
+  if (trial.problem) return <ErrorNotice problem={trial.problem} again={() => void trial.run()} />;
   if (trial.earlier)
     return <p className={classes.faint}>The rule was changed since it was tested. Test it again.</p>;
   const found = trial.found;
   if (!found)
     return (
-      <p className={classes.faint}>
-        Reads the archive and changes nothing: what this rule alone would have stopped.
-      </p>
+      <p className={classes.faint}>Dry run over the archive: what this rule alone would have stopped.</p>
     );
   return (
     <>
@@ -80,12 +79,14 @@ export function Found({ trial, effect }: { trial: Trial; effect: Effect }) {
         {foundOf(effect, found)}
       </p>
       {found.unreadable > 0 && (
-        <p className={classes.faint}>{found.unreadable} were shredded and could not be looked at.</p>
+        <p className={classes.faint}>
+          {plural(found.unreadable, "message was", "messages were")} shredded and could not be checked.
+        </p>
       )}
       {found.by_agent.length > 0 && (
         <ul className={classes.agents} aria-label="Agents it would have stopped">
           {found.by_agent.slice(0, 8).map((one) => (
-            <Whom key={one.agent_id} agent={one} />
+            <StoppedAgentRow key={one.agent_id} agent={one} />
           ))}
         </ul>
       )}
@@ -100,7 +101,7 @@ export function Found({ trial, effect }: { trial: Trial; effect: Effect }) {
   );
 }
 
-function Whom({ agent }: { agent: StoppedAgent }) {
+function StoppedAgentRow({ agent }: { agent: StoppedAgent }) {
   const { open } = usePeek();
   const sent = agent.sent ?? 0;
   return (
@@ -109,7 +110,7 @@ function Whom({ agent }: { agent: StoppedAgent }) {
         <button type="button" className={classes.link} onClick={() => open(`agent:${agent.agent_id}`)}>
           {agent.agent_id}
         </button>{" "}
-        {isSilenced(agent) && <Tag tone="alert">all it sent</Tag>}
+        {isSilenced(agent) && <Tag tone="alert">all its messages</Tag>}
       </span>
       <span>
         {stopped(agent)} of {sent}
@@ -126,7 +127,7 @@ function Examples({ found }: { found: DryRunAnswer }) {
   const shown = all ? found.examples : found.examples.slice(0, 5);
   return (
     <>
-      <h3>For example</h3>
+      <h3>Examples</h3>
       <ul className={classes.examples} aria-label="Messages it would have stopped">
         {shown.map((one) => (
           <li key={one.sequence_number}>

@@ -23,26 +23,26 @@ const deny = (match: RuleBody["match"], more: Partial<RuleBody> = {}): RuleBody 
 
 describe("a rule in a sentence", () => {
   it.each([
-    [deny({}), "Deny everything from any agent to anybody."],
+    [deny({}), "Deny everything from any agent to any recipient."],
     [
       deny({ sender: ["type:code_runner"], recipient: ["type:publisher", "bob"] }),
       "Deny everything from every code_runner to every publisher or bob.",
     ],
     [
       deny({ sender: ["res*"], cluster: ["aws-*"], tool: ["shell", "deploy_*"], message_type: ["text"] }),
-      "Deny text from any agent named res… in cluster aws-… to anybody, if it uses shell or deploy_…",
+      "Deny text from any agent named res… in cluster aws-… to any recipient, if it uses shell or deploy_…",
     ],
     [
       { effect: "hold", match: { recipient: ["session:s1"] }, quorum: 2, deadline_s: 3_600 } as RuleBody,
-      "Hold everything from any agent to session s1, until 2 people approve; after 1 h it is denied.",
+      "Hold everything from any agent to session s1, until 2 approvals; after 1 h: deny.",
     ],
     [
       { effect: "hold", match: {}, deadline_s: 90, on_expiry: "approve" } as RuleBody,
-      "Hold everything from any agent to anybody, until one person approves; after 90 s it is let through.",
+      "Hold everything from any agent to any recipient, until 1 approval; after 90 s: allow.",
     ],
     [
       { effect: "allow", match: { sender: ["cluster:zrh"] } } as RuleBody,
-      "Allow everything from agents of zrh to anybody.",
+      "Allow everything from agents of zrh to any recipient.",
     ],
   ])("%j", (rule, text) => {
     expect(sentence(rule)).toBe(text);
@@ -50,7 +50,7 @@ describe("a rule in a sentence", () => {
 });
 
 describe("a draft", () => {
-  it("says what it was made of, and only what counts for its effect", () => {
+  it("contains what it was made of, and only what applies to its effect", () => {
     const rule: RuleBody = {
       effect: "hold",
       match: { tool: ["a*"] },
@@ -70,13 +70,13 @@ describe("a draft", () => {
       "message_type",
       "always pass",
     ],
-    [{ match: { ...NEW.match, message_type: ["txt"] } }, "message_type", "no type txt"],
+    [{ match: { ...NEW.match, message_type: ["txt"] } }, "message_type", "Unknown type: txt"],
     [{ quorum: "0" }, "quorum", "1 to 10"],
     [{ quorum: "two" }, "quorum", "1 to 10"],
-    [{ deadline: "soon" }, "deadline", "A time such as"],
+    [{ deadline: "soon" }, "deadline", "time such as"],
     [{ deadline: "400 d" }, "deadline", "at most a year"],
     [{ note: "x".repeat(501) }, "note", "500"],
-  ] as const)("%j is refused in words at its field", (more, field, words) => {
+  ] as const)("%j is refused with a message at its field", (more, field, words) => {
     const { faults } = readDraft({ ...NEW, ...(more as object) });
     expect(Object.keys(faults)).toEqual([field]);
     expect(faults[field as keyof typeof faults]).toContain(words);
@@ -102,7 +102,7 @@ describe("the order", () => {
     expect(moved(["a"], "x", 0)).toEqual(["a"]);
   });
 
-  it("is put over theirs without what is gone, with what is new behind whom it stands there", () => {
+  it("is merged over theirs without removed rules, with new ones after their predecessor", () => {
     expect(rebased(["c", "a", "b"], ["a", "b", "c"])).toEqual(["c", "a", "b"]);
     expect(rebased(["c", "a", "b"], ["a", "new", "c"])).toEqual(["c", "a", "new"]);
     expect(rebased(["b", "a"], ["first", "a", "b"])).toEqual(["first", "b", "a"]);
@@ -132,22 +132,22 @@ describe("the danger of a rule", () => {
     [{}, "message_type", ["text"], false],
     [{ enabled: false }, "sender", [], false],
     [{ effect: "hold" as const }, "sender", [], false],
-  ])("%j with %s %j shuts everybody out: %s", (more, part, words, is) => {
+  ])("%j with %s %j denies every agent: %s", (more, part, words, is) => {
     expect(shutsOut(deny({ [part]: words }, more))).toBe(is);
   });
 
-  it("is none for a rule that stops a little of somebody", () => {
+  it("is none for a rule that stops part of an agent's messages", () => {
     expect(riskOf(deny({ tool: ["shell"] }), TRIED, [], "me")).toEqual({ says: [], typed: null });
   });
 
-  it("is said and must be typed where agents are silenced, and where they are one's own", () => {
+  it("is shown and must be typed if agents are silenced, or are the operator's own", () => {
     const by_agent = [
       { agent_id: "a", sent: 4, denied: 4, held: 0 },
       { agent_id: "b", sent: 9, denied: 1, held: 0 },
     ];
     const own = [{ agent_id: "b", owner: "me" }];
     expect(riskOf(deny({ tool: ["x"] }), { ...TRIED, by_agent }, own, "me")).toEqual({
-      says: ["It would silence 1 agent of 5, all that they sent: a.", "It would stop agents of your own: b."],
+      says: ["It would silence 1 of 5 agents, every message: a.", "It would stop your own agents: b."],
       typed: "deny 2 agents",
     });
     expect(riskOf({ effect: "allow", match: {} }, { ...TRIED, by_agent }, own, "me").typed).toBeNull();
@@ -156,7 +156,7 @@ describe("the danger of a rule", () => {
     ).toBeNull();
   });
 
-  it("is said of most of the traffic, and of all of it even when nothing was sent", () => {
+  it("is shown for most of the traffic, and for all of it even when nothing was sent", () => {
     expect(riskOf(deny({ tool: ["x"] }), { ...TRIED, denied: 63 }, [], "me")).toMatchObject({
       says: ["It would deny most of the traffic: 63 % of what agents sent."],
       typed: "deny most messages",
@@ -170,8 +170,8 @@ describe("the danger of a rule", () => {
       "It would have denied 4 of the 100 messages of 5 agents in the last hour, 4 %.",
     );
     expect(foundOf("hold", { ...TRIED, denied: 0, agents: 1 })).toContain(
-      "held nothing of the 100 messages of 1 agent ",
+      "held none of the 100 messages of 1 agent ",
     );
-    expect(foundOf("allow", TRIED)).toContain("An allow stops nothing");
+    expect(foundOf("allow", TRIED)).toContain("An allow rule stops nothing");
   });
 });

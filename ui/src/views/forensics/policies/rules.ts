@@ -1,17 +1,19 @@
-// Rules of the Policy Engine as people read and write them: a sentence for each, a draft of one, the order of all,
-// and what a trial over the past says of the danger. Pure.
+// Policy rules as text: a sentence for each, a draft of one, the order of all, and the risk according to a
+// trial over past traffic. Pure.
+
+import { plural } from "~/plural";
 import type { AgentItem, DryRunAnswer, Match, PolicyItem, RuleBody, StoppedAgent } from "~/protocol/openapi";
 
 export type Effect = PolicyItem["effect"];
 export type Part = keyof Match;
 
 export const EFFECTS: Record<Effect, { mark: string; word: string; tone: string; means: string }> = {
-  deny: { mark: "×", word: "deny", tone: "alert", means: "refused, archived and told to its sender" },
-  hold: { mark: "‖", word: "hold", tone: "blocked", means: "waits at a gate until people decide" },
-  allow: { mark: "✓", word: "allow", tone: "good", means: "matters where the default is deny" },
+  deny: { mark: "×", word: "deny", tone: "alert", means: "refused, archived and reported to its sender" },
+  hold: { mark: "‖", word: "hold", tone: "blocked", means: "held at a gate until approved or rejected" },
+  allow: { mark: "✓", word: "allow", tone: "good", means: "only matters if the default is deny" },
 };
 
-/** What a rule can speak of and stop; what is left out always passes. */
+/** What a rule can match and stop; anything else always passes. */
 export const STOPPABLE = ["decision_log", "text", "status_alert", "action_confirmation", "artifact_share"];
 const ESSENTIAL = ["heartbeat", "decision_request", "decision_response", "system_event"];
 
@@ -32,7 +34,7 @@ function party(words: readonly string[] | undefined, anyone: string): string {
     .join(" or ");
 }
 
-/** A span of seconds as it is said: `1 h`, `90 s`. */
+/** Seconds as text: `1 h`, `90 s`. */
 export function spanOf(seconds: number): string {
   if (seconds % 86_400 === 0) return `${seconds / 86_400} d`;
   if (seconds % 3_600 === 0) return `${seconds / 3_600} h`;
@@ -46,17 +48,15 @@ export function sentence({ effect, match, quorum = 1, deadline_s, on_expiry }: R
   const what = match.message_type?.length ? listed(match.message_type) : "everything";
   const where = match.cluster?.length ? ` in cluster ${listed(match.cluster)}` : "";
   const tool = match.tool?.length ? `, if it uses ${listed(match.tool)}` : "";
-  const said = `${verb} ${what} from ${party(match.sender, "any agent")}${where} to ${party(match.recipient, "anybody")}${tool}`;
-  if (effect !== "hold") return ended(said);
-  const people = quorum === 1 ? "one person approves" : `${quorum} people approve`;
+  const clause = `${verb} ${what} from ${party(match.sender, "any agent")}${where} to ${party(match.recipient, "any recipient")}${tool}`;
+  if (effect !== "hold") return ended(clause);
+  const people = plural(quorum, "approval");
   const late =
-    deadline_s == null
-      ? ""
-      : `; after ${spanOf(deadline_s)} it is ${on_expiry === "approve" ? "let through" : "denied"}`;
-  return `${said}, until ${people}${late}.`;
+    deadline_s == null ? "" : `; after ${spanOf(deadline_s)}: ${on_expiry === "approve" ? "allow" : "deny"}`;
+  return `${clause}, until ${people}${late}.`;
 }
 
-/** A rule without what only its place and its history say, in one spelling: two of them are compared as text. */
+/** A rule without its position and history, in canonical form: two of them are compared as text. */
 export function bodyOf(rule: RuleBody): RuleBody {
   const match: Match = {};
   for (const part of ["sender", "recipient", "message_type", "tool", "cluster"] as const) {
@@ -114,7 +114,7 @@ export function draftOf(rule: RuleBody): Draft {
 const UNITS: Record<string, number> = { s: 1, "": 1, min: 60, m: 60, h: 3_600, d: 86_400 };
 const LONGEST_S = 31_536_000;
 
-/** `90`, `90 s`, `15 min`, `1 h`, `2 d` in seconds; null for none, NaN for what is no span. */
+/** `90`, `90 s`, `15 min`, `1 h`, `2 d` in seconds; null for none, NaN if invalid. */
 export function secondsOf(text: string): number | null {
   if (!text.trim()) return null;
   const found = /^(\d+)\s*([a-z]*)$/i.exec(text.trim());
@@ -128,7 +128,7 @@ export function readDraft(draft: Draft): { body: RuleBody; faults: Faults } {
   const faults: Faults = {};
   for (const [part, words] of Object.entries(draft.match) as [Part, string[]][]) {
     if (words.some((word) => word.slice(0, -1).includes("*")))
-      faults[part] = "A * stands only at the end of a word.";
+      faults[part] = "A * is only allowed at the end of a word.";
     else if (words.length > 100) faults[part] = "At most 100 words.";
   }
   const always = draft.match.message_type.filter((word) => ESSENTIAL.includes(word));
@@ -140,13 +140,14 @@ export function readDraft(draft: Draft): { body: RuleBody; faults: Faults } {
         (type) => type === word || (word.endsWith("*") && type.startsWith(word.slice(0, -1))),
       ),
   );
-  if (unknown.length) faults.message_type = `There is no type ${listed(unknown)}.`;
+  if (unknown.length) faults.message_type = `Unknown type: ${listed(unknown)}.`;
   const quorum = Number(draft.quorum);
   const deadline_s = secondsOf(draft.deadline);
   if (draft.effect === "hold") {
-    if (!/^\d+$/.test(draft.quorum.trim()) || quorum < 1 || quorum > 10) faults.quorum = "1 to 10 people.";
+    if (!/^\d+$/.test(draft.quorum.trim()) || quorum < 1 || quorum > 10)
+      faults.quorum = "Must be 1 to 10 approvals.";
     if (deadline_s !== null && !(deadline_s >= 1 && deadline_s <= LONGEST_S))
-      faults.deadline = "A time such as 15 min or 1 h, at most a year.";
+      faults.deadline = "Must be a time such as 15 min or 1 h, at most a year.";
   }
   if (draft.note.length > 500) faults.note = "At most 500 characters.";
   const holds = draft.effect === "hold";
@@ -162,7 +163,7 @@ export function readDraft(draft: Draft): { body: RuleBody; faults: Faults } {
   return { body, faults };
 }
 
-/** The list with one at another place (from 0); beyond its ends it stays at them. */
+/** Moves one to another position (from 0), clamped to the list. */
 export function moved(order: readonly string[], id: string, to: number): string[] {
   const left = order.filter((one) => one !== id);
   if (left.length === order.length) return [...order];
@@ -170,7 +171,7 @@ export function moved(order: readonly string[], id: string, to: number): string[
   return left;
 }
 
-/** My order over theirs: what is gone is left out, what is new comes after whom it stands behind there. */
+/** My order over theirs: removed rules are left out, new ones come after their predecessor there. */
 export function rebased(mine: readonly string[], theirs: readonly string[]): string[] {
   const next = mine.filter((id) => theirs.includes(id));
   theirs.forEach((id, n) => {
@@ -183,7 +184,10 @@ export function rebased(mine: readonly string[], theirs: readonly string[]): str
 
 const EVERYBODY = ["*", "type:*", "agt_*"];
 
-/** Whether it denies every agent its steps: the gateway's own test, so that it is said before it answers. */
+/**
+ * Whether it denies every agent its steps: the gateway's own test, so that the warning comes before the
+ * refusal.
+ */
 export function shutsOut({ effect, match, enabled }: RuleBody): boolean {
   const wide = (words: readonly string[] | undefined) =>
     !words?.length || words.some((word) => EVERYBODY.includes(word));
@@ -213,13 +217,11 @@ export function few(names: readonly string[], most = 3): string {
 
 export interface Risk {
   says: string[];
-  /** What must be typed before it is saved; null where nothing must. */
+  /** The text to type before it is saved; null if none. */
   typed: string | null;
 }
 
-const plural = (n: number, word: string) => `${n} ${word}${n === 1 ? "" : "s"}`;
-
-/** What of the trial is called out: most of the traffic, agents left without a word, the operator's own. */
+/** Warnings from the trial: most of the traffic, silenced agents, the operator's own agents. */
 export function riskOf(
   body: RuleBody,
   tried: DryRunAnswer,
@@ -231,7 +233,7 @@ export function riskOf(
   const waits = body.effect === "hold";
   const all = shutsOut(body);
   const share = tried.stoppable ? (tried.denied + tried.held) / tried.stoppable : 0;
-  if (all) says.push("With it no agent could send a step any more.");
+  if (all) says.push("No agent could send a step any more.");
   if (share > 0.5)
     says.push(
       `It would ${waits ? "hold" : "deny"} most of the traffic: ${Math.round(share * 100)} % of what agents sent.`,
@@ -240,12 +242,12 @@ export function riskOf(
   if (silent.length)
     says.push(
       waits
-        ? `Everything ${plural(silent.length, "agent")} of ${tried.agents} sent would have waited for a person: ${few(silent)}.`
-        : `It would silence ${plural(silent.length, "agent")} of ${tried.agents}, all that they sent: ${few(silent)}.`,
+        ? `It would hold every message of ${silent.length} of ${plural(tried.agents, "agent")}: ${few(silent)}.`
+        : `It would silence ${silent.length} of ${plural(tried.agents, "agent")}, every message: ${few(silent)}.`,
     );
   const mine = new Set(agents.filter((one) => me && one.owner === me).map((one) => one.agent_id));
   const own = tried.by_agent.filter((one) => mine.has(one.agent_id)).map((one) => one.agent_id);
-  if (own.length) says.push(`It would stop agents of your own: ${few(own)}.`);
+  if (own.length) says.push(`It would stop your own agents: ${few(own)}.`);
   if (!says.length) return { says, typed: null };
   const typed =
     all || share > 0.5
@@ -254,7 +256,7 @@ export function riskOf(
   return { says, typed };
 }
 
-/** What a trial found, in one sentence. */
+/** The result of a trial, in one sentence. */
 export function foundOf(effect: Effect, tried: DryRunAnswer): string {
   const time =
     tried.minutes === 60
@@ -263,9 +265,9 @@ export function foundOf(effect: Effect, tried: DryRunAnswer): string {
         ? "the last day"
         : `the last ${tried.minutes} min`;
   const of = `${tried.stoppable.toLocaleString("en")} messages of ${plural(tried.agents, "agent")} in ${time}`;
-  const newest = tried.capped ? " (the newest that were looked at)" : "";
+  const newest = tried.capped ? " (the newest only)" : "";
   if (effect === "allow")
-    return `An allow stops nothing of the ${of}${newest}; it matters where the default is deny.`;
+    return `An allow rule stops nothing: ${of}${newest} would pass. It only matters if the default is deny.`;
   const n = tried.denied + tried.held;
   const share =
     tried.stoppable && n
@@ -274,5 +276,5 @@ export function foundOf(effect: Effect, tried: DryRunAnswer): string {
   const did = effect === "hold" ? "held" : "denied";
   return n
     ? `It would have ${did} ${n.toLocaleString("en")} of the ${of}${newest}${share}.`
-    : `It would have ${did} nothing of the ${of}${newest}.`;
+    : `It would have ${did} none of the ${of}${newest}.`;
 }

@@ -1,18 +1,19 @@
-// The check of a session's thoughts in this browser, and its seal: what it is, or what is missing for it.
+// Verification of a session's thoughts in this browser, and its seal: what it is, or what is missing for it.
 import { Button } from "@mantine/core";
 import { useState } from "react";
-import { act } from "~/acts/acts";
 import { send } from "~/api/client";
-import { askAgain, useAnswer } from "~/api/questions";
+import { refetch, useApi } from "~/api/queries";
+import { runCommand } from "~/commands/session";
+import { noun, plural } from "~/plural";
 import { ProofBadge } from "~/proof/ProofBadge";
 import { type Thoughts, verifyThoughts } from "~/proof/thoughts";
 import type { ThoughtItem, ThoughtSessionItem } from "~/protocol/openapi";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { Ago, Id } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { useMay, useWhyNot } from "~/widgets/people";
-import { Sure } from "~/widgets/Sure";
-import { beforeSeal } from "./reading";
+import { useMay, useWhyNot } from "~/widgets/users";
 import classes from "./Trail.module.css";
+import { beforeSeal } from "./thoughtText";
 
 interface Props {
   session: ThoughtSessionItem;
@@ -32,14 +33,13 @@ export function Check({ session, items }: Props) {
           Verify here
         </Button>
         <span className={classes.faint}>
-          makes every hash and the root over {session.records} {session.records === 1 ? "record" : "records"}{" "}
-          again, in this browser
+          recomputes every hash and the root over {plural(session.records, "record")} again, in this browser
         </span>
       </div>
       {found && (
         <p role="status">
           <Tag tone={found.valid ? "good" : "alert"}>
-            <span aria-hidden>{found.valid ? "✓" : "×"}</span> {found.valid ? "hashes held" : "BROKEN"}
+            <span aria-hidden>{found.valid ? "✓" : "×"}</span> {found.valid ? "hashes valid" : "BROKEN"}
           </Tag>{" "}
           {found.first_broken_index !== null && <b>First break at record {found.first_broken_index}. </b>}
           {found.sentence}{" "}
@@ -61,17 +61,17 @@ export function Sealing({ session, items }: Props) {
 }
 
 /**
- * The seal is an event of the tenant's log like any other: its own proof ties the root to the signed checkpoint.
- * It is looked up by the session's address, not its trace: thoughts may be sealed before the session's first
- * message arrives, and then the event is in no trace.
+ * The seal is an event of the tenant's log like any other: its own proof ties the root to the signed
+ * checkpoint. It is looked up by the session's id, not its trace: thoughts may be sealed before the session's
+ * first message arrives, and then the event is in no trace.
  */
 function Sealed({ session }: { session: ThoughtSessionItem }) {
-  const asked = useAnswer("/v1/audit/tenant", {
+  const query = useApi("/v1/audit/tenant", {
     entity_id: `thoughts:${session.session_id}`,
     event_type: "thought_session_sealed",
     limit: 10,
   });
-  const event = asked.data?.items.find((one) => one.body.session_id === session.session_id);
+  const event = query.data?.items.find((one) => one.body.session_id === session.session_id);
   const isOther = event !== undefined && event.body.root !== session.root;
   return (
     <section className={classes.check} aria-label="Seal">
@@ -80,7 +80,7 @@ function Sealed({ session }: { session: ThoughtSessionItem }) {
       </p>
       {isOther && (
         <p role="alert" className={classes.bent}>
-          The event that tells of the seal names another root than this session carries.
+          The seal event names a different root than this session.
         </p>
       )}
       {event ? (
@@ -89,7 +89,7 @@ function Sealed({ session }: { session: ThoughtSessionItem }) {
           about={{ event, body: { session_id: session.session_id, root: session.root } }}
         />
       ) : (
-        asked.data && <p className={classes.faint}>The event of its seal was not found in the log.</p>
+        query.data && <p className={classes.faint}>The seal event was not found in the log.</p>
       )}
     </section>
   );
@@ -106,30 +106,30 @@ function Unsealed({ session, items }: Props) {
   const params = { session_id: session.session_id };
   const verify = async () => {
     setBusy(true);
-    await act(
+    await runCommand(
       "Verify",
       () => send("POST /v1/sessions/{session_id}/thoughts/verify", { params }),
       (answer) => ({
         text: answer.valid
-          ? `The gateway verified ${answer.records} records.`
+          ? `The gateway verified ${plural(answer.records, "record")}.`
           : `The chain is broken at record ${answer.first_broken_index}.`,
       }),
     );
     setBusy(false);
-    askAgain(...TOUCHED);
+    refetch(...TOUCHED);
   };
   const seal = async () => {
-    await act(
+    await runCommand(
       "Seal",
       () => send("POST /v1/sessions/{session_id}/seal", { params }),
-      (answer) => ({ text: `Sealed over ${answer.size} records. Nothing can be added any more.` }),
+      (answer) => ({ text: `Sealed over ${plural(answer.size, "record")}. Nothing can be added any more.` }),
     );
     setAsks(false);
-    askAgain(...TOUCHED);
+    refetch(...TOUCHED);
   };
   return (
     <section className={classes.check} aria-label="Seal">
-      <p>Not sealed. {missing ?? "Everything is there: verified, and closed with a reflection."}</p>
+      <p>Not sealed. {missing ?? "Ready to seal: verified, and closed with a reflection."}</p>
       <div className={classes.line}>
         <Button
           size="compact-xs"
@@ -139,28 +139,28 @@ function Unsealed({ session, items }: Props) {
           title={deniedVerify}
           onClick={() => void verify()}
         >
-          Let the gateway verify
+          Verify on the gateway
         </Button>
         <Button
           size="compact-xs"
           variant="default"
           disabled={missing !== null || !maySend}
-          title={maySend ? (missing ?? undefined) : "Your role may read, not write to a session."}
+          title={maySend ? (missing ?? undefined) : "Your role can read but not write to a session."}
           onClick={() => setAsks(true)}
         >
           Seal…
         </Button>
       </div>
       {asks && (
-        <Sure
-          does={`Seal ${session.records} records`}
+        <ConfirmInline
+          does={`Seal ${plural(session.records, "record")}`}
           danger={false}
           onYes={seal}
           onNo={() => setAsks(false)}
         >
-          The root over these {session.records} records is written into the log. Nothing can be added to this
-          session afterwards, and a seal is never taken back.
-        </Sure>
+          The root over {noun(session.records, "this", "these")} {plural(session.records, "record")} is
+          written to the log. Nothing can be added to this session afterwards, and a seal cannot be undone.
+        </ConfirmInline>
       )}
     </section>
   );

@@ -1,22 +1,24 @@
-// One session of thoughts: its words by task, each record with its hashes and references, the seal, and the check.
+// One session of thoughts: its content by task, each record with its hashes and references, the seal, and the
+// verification.
 import { CloseButton } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { get, type Problem } from "~/api/client";
+import { plural } from "~/plural";
 import { ProofBadge } from "~/proof/ProofBadge";
 import type { ThoughtItem, ThoughtPage, ThoughtSessionItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago, Id } from "~/widgets/Figures";
 import { inert } from "~/widgets/inert";
 import { Tag } from "~/widgets/Mark";
-import { Shown } from "~/widgets/Panel";
-import { byTask, stateOf, TYPES, wordsOf } from "./reading";
+import { Loaded } from "~/widgets/Panel";
 import { Check, Sealing } from "./Sealing";
 import classes from "./Trail.module.css";
+import { byTask, stateOf, TYPES, wordsOf } from "./thoughtText";
 
 const PATH = "/v1/sessions/{session_id}/thoughts";
 
-/** All records: a session is a story of dozens, and a root is over all of them. */
+/** All records: a session has dozens, and a root covers all of them. */
 function useThoughts(session_id: string) {
   const pages = useInfiniteQuery<
     ThoughtPage,
@@ -41,13 +43,13 @@ function useThoughts(session_id: string) {
 }
 
 export function Session({ sessionId, close }: { sessionId: string; close: () => void }) {
-  const asked = useThoughts(sessionId);
+  const request = useThoughts(sessionId);
   return (
     <aside className={classes.panel} aria-label="Session of thoughts">
-      <Shown asked={asked} rows={10}>
-        {({ session, items }) => <Told session={session} items={items} close={close} />}
-      </Shown>
-      {asked.error && !asked.data && <CloseButton aria-label="Close the session" onClick={close} />}
+      <Loaded query={request} rows={10}>
+        {({ session, items }) => <ThoughtSession session={session} items={items} close={close} />}
+      </Loaded>
+      {request.error && !request.data && <CloseButton aria-label="Close the session" onClick={close} />}
     </aside>
   );
 }
@@ -57,23 +59,22 @@ interface Props {
   items: ThoughtItem[];
 }
 
-function Told({ session, items, close }: Props & { close: () => void }) {
+function ThoughtSession({ session, items, close }: Props & { close: () => void }) {
   const { tone, mark, word } = stateOf(session);
   return (
     <>
       <header className={classes.head}>
-        <h2>
-          {session.intent_shredded_by ? "(its intent was shredded by order)" : inert(session.intent ?? "")}
-        </h2>
+        <h2>{session.intent_shredded_by ? "(intent shredded)" : inert(session.intent ?? "")}</h2>
         <CloseButton size="sm" aria-label="Close the session" onClick={close} />
         <p>
           <Tag tone={tone}>
             <span aria-hidden>{mark}</span> {word}
           </Tag>{" "}
-          {session.proof_grade ? "proof-grade" : "not proof-grade"} · {session.records}{" "}
-          {session.records === 1 ? "record" : "records"} · began <Ago at={session.started_at} /> ·{" "}
+          {session.proof_grade ? "proof-grade" : "not proof-grade"} · {plural(session.records, "record")} ·
+          started <Ago at={session.started_at} /> ·{" "}
           <Link to="/sessions/$sessionId" params={{ sessionId: session.session_id }}>
-            its session
+            {" "}
+            open session{" "}
           </Link>
         </p>
       </header>
@@ -119,8 +120,7 @@ function Record({ item }: { item: ThoughtItem }) {
       </div>
       {item.content === null ? (
         <p className={classes.faint}>
-          Its words were shredded by order of event {item.shredded_by?.toLocaleString("en")}; its hashes
-          stand.
+          Its content was shredded by event {item.shredded_by?.toLocaleString("en")}; its hashes remain.
         </p>
       ) : (
         <dl className={classes.words}>
@@ -137,8 +137,15 @@ function Record({ item }: { item: ThoughtItem }) {
   );
 }
 
-/** What its event says of a thought: the hash of its words, its link and its place. */
-function toldOf({ record_id, session_id, index, content_hash, chain_hash, parent_chain_hash }: ThoughtItem) {
+/** The event's data about a thought: its content hash, its link and its position. */
+function eventFields({
+  record_id,
+  session_id,
+  index,
+  content_hash,
+  chain_hash,
+  parent_chain_hash,
+}: ThoughtItem) {
   return { record_id, session_id, index, content_hash, chain_hash, parent_chain_hash };
 }
 
@@ -155,7 +162,7 @@ function Hashes({ item }: { item: ThoughtItem }) {
         <dd>
           <Id id={item.chain_hash} length={26} />
         </dd>
-        <dt>after</dt>
+        <dt>previous</dt>
         <dd>
           <Id id={item.parent_chain_hash} length={26} />
         </dd>
@@ -185,7 +192,7 @@ function Hashes({ item }: { item: ThoughtItem }) {
         )}
         {item.audit_event_ids.length > 0 && (
           <>
-            <dt>goes by</dt>
+            <dt>policy</dt>
             <dd>
               {item.audit_event_ids.map((event) => (
                 <Link
@@ -200,7 +207,7 @@ function Hashes({ item }: { item: ThoughtItem }) {
             </dd>
           </>
         )}
-        <dt>told by</dt>
+        <dt>event</dt>
         <dd>
           <Link
             to="/forensics/$board"
@@ -211,7 +218,7 @@ function Hashes({ item }: { item: ThoughtItem }) {
           </Link>
         </dd>
       </dl>
-      <ProofBadge audit_event_id={item.audit_event_id} about={{ body: toldOf(item) }} />
+      <ProofBadge audit_event_id={item.audit_event_id} about={{ body: eventFields(item) }} />
     </div>
   );
 }

@@ -1,6 +1,7 @@
-// The decision trail: sessions of thoughts, the last started first; one opens to its records by task, its seal, and a
-// verification of all of it in this browser.
+// The decision trail: sessions of thoughts, last started first; one opens to its records by task, its seal,
+// and a verification of all of it in this browser.
 
+import { plural } from "~/plural";
 import type { ThoughtSessionItem } from "~/protocol/openapi";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
@@ -8,16 +9,16 @@ import { Ago } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
 import { inert } from "~/widgets/inert";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Shown } from "~/widgets/Panel";
+import { Empty, Loaded } from "~/widgets/Panel";
 import { usePaged } from "../usePaged";
-import { stateOf } from "./reading";
 import { Session } from "./Session";
 import classes from "./Trail.module.css";
+import { stateOf } from "./thoughtText";
 
 const COLUMNS: readonly Column<ThoughtSessionItem>[] = [
   {
     id: "intent",
-    title: "For what",
+    title: "Intent",
     cell: (one) => (one.intent_shredded_by ? "(shredded)" : inert(one.intent ?? "")),
   },
   {
@@ -54,7 +55,7 @@ export function Trail() {
   useKeys(
     {
       t: {
-        says: "To the table",
+        says: "Focus the table",
         run: () => document.querySelector<HTMLElement>("tr[data-reached]")?.focus(),
       },
       ...(chosen !== undefined && {
@@ -68,12 +69,12 @@ export function Trail() {
       <h1 className="unseen">Decision trail</h1>
       <div className={classes.inside} data-open={chosen !== undefined || undefined}>
         <div className={classes.main}>
-          <Shown asked={first} rows={8}>
+          <Loaded query={first} rows={8}>
             {() =>
               rows.length === 0 ? (
                 <Empty command="python examples/prove/decide.py">
-                  No agent has written down a thought yet. One that does can prove later what it planned, saw
-                  and decided, and that nothing of it was changed; to see one:
+                  No thoughts recorded yet. An agent that records them can later prove what it planned, saw
+                  and decided, unchanged; to see one:
                 </Empty>
               ) : (
                 <>
@@ -87,13 +88,13 @@ export function Trail() {
                     onEnd={fetchMore}
                   />
                   <p className={classes.foot} role="status">
-                    {rows.length.toLocaleString("en")} {rows.length === 1 ? "session" : "sessions"}
-                    {more && (busy ? ", older ones come…" : ", older ones when you scroll")}
+                    {plural(rows.length, "session")}
+                    {more && (busy ? ", loading older…" : ", scroll for older")}
                   </p>
                 </>
               )
             }
-          </Shown>
+          </Loaded>
         </div>
         {chosen !== undefined && (
           <div className={classes.aside}>

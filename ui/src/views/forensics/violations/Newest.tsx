@@ -1,4 +1,4 @@
-// The newest refused messages: who, which version, why, and the hash that is all there is of each.
+// The newest refused messages: agent, version, reason, and the hash, the only data kept of each.
 import { Link } from "@tanstack/react-router";
 import type { ViolationItem } from "~/protocol/openapi";
 import { Ago, Id } from "~/widgets/Figures";
@@ -21,7 +21,7 @@ export function Newest({ items }: { items: readonly ViolationItem[] }) {
             ) : one.count > 1 ? (
               "several agents"
             ) : (
-              "could not be read"
+              "could not be parsed"
             )}
             <span className={classes.faint}>
               {one.capability_version ?? "no version"} · <Ago at={one.at} />

@@ -1,4 +1,4 @@
-// How many when: one bar a part of the time, with its number on hover; the sum is said in words above.
+// Counts over time: one bar per interval, with its number on hover; the total is in the text above.
 
 import { clockToSecond } from "~/widgets/clock";
 import { partWords } from "./spans";

@@ -1,11 +1,12 @@
-// Messages that broke the schema: how many and when, then by agent, version and reason, the newest as they
-// come. Only the hash of what was refused is kept, so there is no payload to show.
+// Messages that broke the schema: counts over time, then by agent, version and reason, and the newest live.
+// Only the hash of a refused message is kept, so there is no payload to show.
 import { CloseButton, SegmentedControl, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { Link } from "@tanstack/react-router";
 import { useMemo, useRef } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { useEvents } from "~/live/useLive";
+import { plural } from "~/plural";
 import type { ViolationGroup } from "~/protocol/openapi";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
@@ -13,10 +14,10 @@ import { Ago } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
 import { inert } from "~/widgets/inert";
 import { useNow } from "~/widgets/now";
-import { Empty, Loading, Panel, Trouble } from "~/widgets/Panel";
+import { Empty, ErrorNotice, Loading, Panel } from "~/widgets/Panel";
 import { useSearchText } from "~/widgets/useSearchText";
-import { Deck } from "../Deck";
-import classes from "../Deck.module.css";
+import { BoardLayout } from "../BoardLayout";
+import classes from "../BoardLayout.module.css";
 import { Newest } from "./Newest";
 import { Strip } from "./Strip";
 import { keyOf, SPANS, type Span, sinceOf, spanOf } from "./spans";
@@ -26,12 +27,12 @@ export function Violations() {
   const span = spanOf(url.span);
   const since = sinceOf(span, useNow());
   const { agent, version, q } = url;
-  const asked = useAnswer(
+  const query = useApi(
     "/v1/violations",
     { since, agent, version, reason: q, limit: 200 },
     { every: 5_000, keep: true },
   );
-  const again = useDebouncedCallback(() => void asked.refetch({ cancelRefetch: false }), 400);
+  const again = useDebouncedCallback(() => void query.refetch({ cancelRefetch: false }), 400);
   useEvents("gateway:violations", again);
   const field = useRef<HTMLInputElement>(null);
   const search = useSearchText(q ?? "", (text) => setUrl({ q: text }, true));
@@ -39,7 +40,7 @@ export function Violations() {
     {
       f: { says: "Search reasons", run: () => field.current?.focus() },
       t: {
-        says: "To the table",
+        says: "Focus the table",
         run: () => document.querySelector<HTMLElement>("tr[data-reached]")?.focus(),
       },
     },
@@ -50,25 +51,25 @@ export function Violations() {
       columnsFor((agent_id, capability_version) => setUrl({ agent: agent_id, version: capability_version })),
     [setUrl],
   );
-  const { data, error } = asked;
+  const { data, error } = query;
   const filtered = Boolean(agent || version || q);
   return (
-    <Deck
+    <BoardLayout
       label="Schema violations"
       lead={
         data === undefined
-          ? "Messages that broke the schema"
+          ? "Schema violations"
           : data.total === 0
-            ? `No message broke the schema in ${SPANS[span].words}`
-            : `${data.total.toLocaleString("en")} ${data.total === 1 ? "message" : "messages"} broke the schema in ${SPANS[span].words}`
+            ? `No schema violations in ${SPANS[span].words}`
+            : `${plural(data.total, "schema violation")} in ${SPANS[span].words}`
       }
-      beside="Refused at the door. Only a hash of each is kept, never what it said."
+      hint="Refused at ingest. Only a hash of each is kept, never its content."
       stale={data ? error : null}
       tools={
         <search className={classes.tools} style={{ flex: 1 }} aria-label="Filter the violations">
           <SegmentedControl
             size="xs"
-            aria-label="Of which time"
+            aria-label="Time range"
             data={Object.keys(SPANS)}
             value={span}
             onChange={(next) => setUrl({ span: next === "1h" ? null : (next as Span) })}
@@ -85,7 +86,7 @@ export function Violations() {
               search.text && (
                 <CloseButton
                   size="xs"
-                  aria-label="clear the search"
+                  aria-label="Clear search"
                   onClick={() => {
                     search.clear();
                     setUrl({ q: null }, true);
@@ -118,12 +119,12 @@ export function Violations() {
       }
     >
       {!data &&
-        (error ? <Trouble problem={error} again={() => void asked.refetch()} /> : <Loading rows={8} />)}
+        (error ? <ErrorNotice problem={error} again={() => void query.refetch()} /> : <Loading rows={8} />)}
       {data && data.total === 0 && (
         <Empty command={filtered ? undefined : "observatory demo --incident violation"}>
           {filtered
-            ? "Nothing fits these filters in this time."
-            : "Every message that came kept to the contract of its version. To see one that does not:"}
+            ? "No violations match these filters in this time range."
+            : "Every message matched the contract of its version. To see one that does not:"}
         </Empty>
       )}
       {data && data.total > 0 && (
@@ -140,21 +141,19 @@ export function Violations() {
                 onOpen={(one) => one.agent_id && setUrl({ peek: `agent:${one.agent_id}` })}
               />
               <p className={classes.foot} role="status">
-                <span>
-                  {data.groups_count} {data.groups_count === 1 ? "kind" : "kinds"} of fault
-                </span>
-                {data.truncated && <span>There were more than can be looked at; choose a shorter time.</span>}
+                <span>{plural(data.groups_count, "kind")} of fault</span>
+                {data.truncated && <span>Too many to analyse; choose a shorter time range.</span>}
               </p>
             </div>
-            <aside className={classes.aside} aria-label="The newest">
-              <Panel title="As they come">
+            <aside className={classes.aside} aria-label="Newest violations">
+              <Panel title="Live">
                 <Newest items={data.newest.slice(0, 50)} />
               </Panel>
             </aside>
           </div>
         </>
       )}
-    </Deck>
+    </BoardLayout>
   );
 }
 
@@ -176,7 +175,7 @@ function columnsFor(only: (agent: string | null, version: string) => void): Colu
             {one.agent_id}
           </Link>
         ) : (
-          "could not be read"
+          "could not be parsed"
         ),
     },
     {
@@ -189,12 +188,12 @@ function columnsFor(only: (agent: string | null, version: string) => void): Colu
           <Link
             to="/registry"
             search={{ type: one.agent_type } as never}
-            title={`Versions of ${one.agent_type} that are accepted`}
+            title={`Accepted versions of ${one.agent_type}`}
           >
-            {one.capability_version ?? "not told"}
+            {one.capability_version ?? "no version"}
           </Link>
         ) : (
-          (one.capability_version ?? "not told")
+          (one.capability_version ?? "no version")
         ),
     },
     { id: "count", title: "Count", width: 60, figure: true, cell: (one) => one.count.toLocaleString("en") },
@@ -215,7 +214,7 @@ function columnsFor(only: (agent: string | null, version: string) => void): Colu
         <button
           type="button"
           className={classes.link}
-          aria-label={`Only ${one.agent_id ?? "those that could not be read"}, ${one.capability_version ?? "no version"}`}
+          aria-label={`Only ${one.agent_id ?? "unreadable ones"}, ${one.capability_version ?? "no version"}`}
           onClick={() => only(one.agent_id, one.capability_version ?? "none")}
         >
           only

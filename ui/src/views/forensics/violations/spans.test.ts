@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { keyOf, partWords, sinceOf, spanOf } from "./spans";
 
 describe("times of violations", () => {
-  it("are the last hour unless the address names another that exists", () => {
+  it("default to the last hour", () => {
     expect([spanOf(undefined), spanOf("7d"), spanOf("toString"), spanOf("1y")]).toEqual([
       "1h",
       "7d",

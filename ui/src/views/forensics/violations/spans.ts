@@ -1,4 +1,4 @@
-// Times that violations are asked for, and the name of a group. Pure.
+// Time ranges of the violations board, and the key of a group. Pure.
 
 import type { ViolationGroup } from "~/protocol/openapi";
 import { clockToSecond } from "~/widgets/clock";
@@ -16,7 +16,7 @@ export function spanOf(text: string | undefined): Span {
   return text !== undefined && Object.hasOwn(SPANS, text) ? (text as Span) : "1h";
 }
 
-/** To the whole minute: within it the question is the same one, and its answer is shared. */
+/** To the whole minute: within it the query is the same, and its response is shared. */
 export function sinceOf(span: Span, nowMs: number): string {
   return new Date((Math.floor(nowMs / 60_000) - SPANS[span].minutes + 1) * 60_000).toISOString();
 }
@@ -25,7 +25,7 @@ export function keyOf({ agent_id, capability_version, reason }: ViolationGroup):
   return `${agent_id ?? ""} ${capability_version ?? ""} ${reason}`;
 }
 
-/** What a part of the strip stands for, in words. */
+/** The label of an interval of the strip. */
 export function partWords(n: number, count: number, since: string, bucket_s: number): string {
   const at = new Date(Date.parse(since) + n * bucket_s * 1000);
   return `${count} from ${clockToSecond(at)}`;

@@ -1,7 +1,7 @@
-// The bytes of a delivery or of a call, to read or as they were, and whether they are those a digest names.
+// The bytes of a delivery or a call, formatted or raw, and whether they match a digest.
 import { useQuery } from "@tanstack/react-query";
 import { ExactBytes } from "~/widgets/ExactBytes";
-import { type Exact, sha256 } from "~/widgets/exact";
+import { type Exact, sha256 } from "~/widgets/exactBytes";
 import { pretty } from "~/widgets/Json";
 import { Loading } from "~/widgets/Panel";
 

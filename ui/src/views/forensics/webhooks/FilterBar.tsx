@@ -9,18 +9,18 @@ import classes from "./Webhooks.module.css";
 export const NO_FILTER = { q: null, way: null, state: null, endpoint: null, event: null, signature: null };
 
 const STATES: readonly [Group, string, string][] = [
-  ["done", "✓ delivered", "delivered, or taken in"],
-  ["waiting", "↻ waiting", "waiting or retrying, or held at a gate"],
-  ["dead", "× dead", "given up on; a dead letter keeps it"],
-  ["refused", "! refused", "calls that were turned away, refused or not mapped"],
+  ["done", "✓ delivered", "delivered, or accepted"],
+  ["waiting", "↻ pending", "pending, retrying, or held at a gate"],
+  ["dead", "× dead", "out of retries; kept as a dead letter"],
+  ["refused", "! refused", "calls rejected, refused or not mapped"],
 ];
 const SIGNATURES = [
   { value: "valid", label: "✓ verified" },
-  { value: "invalid", label: "× wrong or too old" },
+  { value: "invalid", label: "× invalid or expired" },
   { value: "missing", label: "! missing" },
 ];
 
-interface Shown {
+interface FilterBarProps {
   filters: Filters;
   endpoints: readonly WebhookItem[];
   hooks: readonly HookItem[];
@@ -30,7 +30,7 @@ interface Shown {
   field: RefObject<HTMLInputElement | null>;
 }
 
-export function FilterBar({ filters, endpoints, hooks, entries, isFiltered, set, field }: Shown) {
+export function FilterBar({ filters, endpoints, hooks, entries, isFiltered, set, field }: FilterBarProps) {
   const search = useSearchText(filters.q, (q) => set({ q }));
   const clear = (changes: Record<string, string | null>) => {
     search.clear();
@@ -42,7 +42,7 @@ export function FilterBar({ filters, endpoints, hooks, entries, isFiltered, set,
       ...hooks.map((one) => ({ value: one.hook_id, label: `← ${one.name}` })),
     ];
     const { endpoint } = filters;
-    // One that was removed is still in the log, and may be in the address.
+    // A removed one is still in the log, and may be in the URL.
     if (endpoint && !known.some((one) => one.value === endpoint)) {
       const named = entries.find((one) => one.whoId === endpoint)?.who;
       known.push({ value: endpoint, label: `${named ?? endpoint} (removed)` });
@@ -60,13 +60,13 @@ export function FilterBar({ filters, endpoints, hooks, entries, isFiltered, set,
         ref={field}
         size="xs"
         className={classes.text}
-        aria-label="Search names, events, answers and ids"
-        placeholder="name, event, answer, id"
+        aria-label="Search names, events, responses and ids"
+        placeholder="name, event, response, id"
         value={search.text}
         onChange={(event) => search.type(event.currentTarget.value)}
         rightSection={
           search.text && (
-            <CloseButton size="xs" aria-label="clear the search" onClick={() => clear({ q: null })} />
+            <CloseButton size="xs" aria-label="Clear search" onClick={() => clear({ q: null })} />
           )
         }
       />
@@ -75,8 +75,8 @@ export function FilterBar({ filters, endpoints, hooks, entries, isFiltered, set,
         aria-label="Direction"
         data={[
           { value: "all", label: "Both" },
-          { value: "out", label: "→ Sent" },
-          { value: "in", label: "← Came" },
+          { value: "out", label: "→ Outbound" },
+          { value: "in", label: "← Inbound" },
         ]}
         value={filters.way}
         onChange={(way) => set({ way: way === "all" ? null : way })}
@@ -99,7 +99,7 @@ export function FilterBar({ filters, endpoints, hooks, entries, isFiltered, set,
       <Select
         size="xs"
         className={classes.select}
-        aria-label="Endpoint or hook"
+        aria-label="Endpoint or webhook"
         placeholder="any endpoint"
         clearable
         searchable

@@ -1,4 +1,4 @@
-// A state or a signature by mark, word and tone, with what it means on hover.
+// A state or signature by mark, word and tone, with its meaning on hover.
 import { Tag } from "~/widgets/Mark";
 import type { Sign } from "./log";
 

@@ -1,17 +1,17 @@
-// The webhook log: what was sent outside and what the outside called, in one list with state, signature and tries;
-// beside it the one chosen, with its exact bytes. The URL holds filters and choice.
+// The webhook log: outbound deliveries and inbound calls in one list with state, signature and attempts; next
+// to it the selected one, with its exact bytes. The URL holds filters and selection.
 import { Link } from "@tanstack/react-router";
 import { useMemo, useRef } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
-import { Empty, Loading, Trouble } from "~/widgets/Panel";
-import { Came } from "./Came";
+import { Empty, ErrorNotice, Loading } from "~/widgets/Panel";
 import { FilterBar, NO_FILTER } from "./FilterBar";
+import { InboundCall } from "./InboundCall";
 import { type Entry, readFilters } from "./log";
-import { Sent } from "./Sent";
+import { OutboundDelivery } from "./OutboundDelivery";
 import { Signed } from "./Signed";
 import { useLog } from "./useLog";
 import classes from "./Webhooks.module.css";
@@ -19,12 +19,12 @@ import classes from "./Webhooks.module.css";
 const COLUMNS: readonly Column<Entry>[] = [
   {
     id: "who",
-    title: "To or from",
+    title: "Endpoint",
     width: "22%",
     cell: ({ way, who }) => (
       <span className={classes.who} title={way === "out" ? `sent to ${who}` : `called ${who}`}>
         <span className={classes.way}>{way === "out" ? "→" : "←"}</span>
-        <span className="unseen">{way === "out" ? "sent to" : "came by"}</span>
+        <span className="unseen">{way === "out" ? "sent to" : "received from"}</span>
         {who}
       </span>
     ),
@@ -38,10 +38,10 @@ const COLUMNS: readonly Column<Entry>[] = [
     from: 620,
     cell: ({ signature }) => <Signed sign={signature} />,
   },
-  { id: "tries", title: "Tries", width: 52, from: 700, figure: true, cell: ({ tries }) => tries },
+  { id: "tries", title: "Attempts", width: 52, from: 700, figure: true, cell: ({ tries }) => tries },
   {
     id: "says",
-    title: "What was answered",
+    title: "Response",
     from: 820,
     cell: ({ says }) => <span title={says}>{says || "–"}</span>,
   },
@@ -57,21 +57,21 @@ export function Webhooks() {
     [q, way, state, endpoint, event, signature],
   );
   const log = useLog(filters);
-  const endpoints = useAnswer("/v1/webhooks/out", undefined, { every: 15_000, keep: true });
-  const hooks = useAnswer("/v1/webhooks/in", undefined, { every: 15_000, keep: true });
+  const endpoints = useApi("/v1/webhooks/out", undefined, { every: 15_000, keep: true });
+  const hooks = useApi("/v1/webhooks/in", undefined, { every: 15_000, keep: true });
   const field = useRef<HTMLInputElement>(null);
-  const beside = useRef<HTMLElement>(null);
+  const detailPane = useRef<HTMLElement>(null);
   const close = () => setUrl({ entry: null, of: null });
   useKeys(
     {
       f: { says: "Search the log", run: () => field.current?.focus() },
       t: {
-        says: "To the table",
+        says: "Focus the table",
         run: () => document.querySelector<HTMLElement>("tr[data-reached]")?.focus(),
       },
       ...(chosen !== undefined && {
-        d: { says: "To the chosen one", run: () => beside.current?.focus() },
-        Backspace: { says: "Let go of it", run: close },
+        d: { says: "Focus the selected one", run: () => detailPane.current?.focus() },
+        Backspace: { says: "Clear selection", run: close },
       }),
     },
     "Webhooks",
@@ -104,7 +104,7 @@ export function Webhooks() {
             />
           )}
           {!log.ready && !log.problem && <Loading rows={8} />}
-          {!log.ready && log.problem && <Trouble problem={log.problem} again={log.again} />}
+          {!log.ready && log.problem && <ErrorNotice problem={log.problem} again={log.again} />}
           {log.ready && log.entries.length === 0 && (
             <Nothing isUnused={isUnused} isFiltered={isFiltered} clear={() => setUrl(NO_FILTER, true)} />
           )}
@@ -114,23 +114,23 @@ export function Webhooks() {
               <span>
                 {filters.q
                   ? `${log.entries.length} of the ${log.came} newest`
-                  : `${log.entries.length} ${log.whole ? "in all" : "so far"}`}
+                  : `${log.entries.length} ${log.whole ? "total" : "so far"}`}
                 , newest first
               </span>
               {!log.whole && (
                 <button type="button" className={classes.link} onClick={log.more}>
-                  {log.loading ? "fetching older ones…" : "older ones"}
+                  {log.loading ? "loading older…" : "load older"}
                 </button>
               )}
             </p>
           )}
         </div>
         {chosen !== undefined && (
-          <aside className={classes.aside} aria-label="The chosen one" ref={beside} tabIndex={-1}>
+          <aside className={classes.aside} aria-label="Selected" ref={detailPane} tabIndex={-1}>
             {of ? (
-              <Sent key={chosen} delivery_id={chosen} endpoint_id={of} onClose={close} />
+              <OutboundDelivery key={chosen} delivery_id={chosen} endpoint_id={of} onClose={close} />
             ) : (
-              <Came key={chosen} call_id={chosen} hooks={hooks.data?.items ?? []} onClose={close} />
+              <InboundCall key={chosen} call_id={chosen} hooks={hooks.data?.items ?? []} onClose={close} />
             )}
           </aside>
         )}
@@ -151,7 +151,7 @@ function Nothing({
   if (isFiltered)
     return (
       <Empty>
-        Nothing in the log fits these filters.{" "}
+        No entries match these filters.{" "}
         <button type="button" className={classes.link} onClick={clear}>
           Show all
         </button>
@@ -159,14 +159,12 @@ function Nothing({
     );
   return (
     <Empty command={`observatory webhooks add "ops desk" https://example.com/in --event gate_opened`}>
-      {isUnused
-        ? "Nobody outside is told of anything, and nobody may call. "
-        : "Nothing was sent and nobody called yet. "}
-      Endpoints and hooks are made in{" "}
+      {isUnused ? "No webhooks. " : "No deliveries or calls yet. "}
+      Create endpoints and inbound webhooks in{" "}
       <Link to="/settings/$section" params={{ section: "channels" }}>
         Settings
       </Link>
-      , or on the terminal:
+      , or on the command line:
     </Empty>
   );
 }

@@ -30,12 +30,12 @@ const CALL = {
 } as HookCallItem;
 const HOOKS = [{ hook_id: "whk_1", name: "pull requests", scheme: "github" }] as HookItem[];
 
-describe("what was sent", () => {
+describe("outbound deliveries", () => {
   it.each([
-    [{}, "waiting", "not yet", "waiting"],
-    [{ attempts: 1 }, "retrying", "signed by us", "waiting"],
-    [{ attempts: 2, state: "delivered" as const }, "delivered", "signed by us", "done"],
-    [{ attempts: 6, state: "dead" as const }, "dead", "signed by us", "dead"],
+    [{}, "pending", "not yet", "waiting"],
+    [{ attempts: 1 }, "retrying", "signed", "waiting"],
+    [{ attempts: 2, state: "delivered" as const }, "delivered", "signed", "done"],
+    [{ attempts: 6, state: "dead" as const }, "dead", "signed", "dead"],
     [{ state: "dead" as const }, "dead", "never sent", "dead"],
     [{ attempts: 1, endpoint_kind: "email" as const }, "retrying", "not signed", "waiting"],
   ])("%j is %s, %s", (more, word, signature, group) => {
@@ -44,19 +44,19 @@ describe("what was sent", () => {
   });
 });
 
-describe("what came", () => {
+describe("inbound calls", () => {
   it.each([
     ["valid", null, "verified"],
     ["missing", "there is no header", "missing"],
-    ["invalid", "no secret in force made this signature", "wrong"],
-    ["invalid", "the time it was signed at lies outside the window", "too old"],
-  ] as const)("%s (%s) is told as %s", (signature, reason, word) => {
+    ["invalid", "no secret in force made this signature", "invalid"],
+    ["invalid", "the time it was signed at lies outside the window", "expired"],
+  ] as const)("%s (%s) is shown as %s", (signature, reason, word) => {
     expect(signatureOf({ signature, reason }).word).toBe(word);
   });
 
-  it("is named by its hook, also when that is gone", () => {
+  it("is named by its hook, also when that was removed", () => {
     expect(ofCall(CALL, HOOKS)).toMatchObject({ who: "pull requests", event: "call of github", tries: 1 });
-    expect(ofCall(CALL, [])).toMatchObject({ who: "a removed hook", event: "call" });
+    expect(ofCall(CALL, [])).toMatchObject({ who: "a removed webhook", event: "call" });
     expect(ofCall({ ...CALL, outcome: "turned_away" }, HOOKS).group).toBe("refused");
   });
 });
@@ -64,7 +64,7 @@ describe("what came", () => {
 const row = (at: string, id = at): Entry => ({ ...ofDelivery({ ...SENT, delivery_id: id, created_at: at }) });
 
 describe("two feeds", () => {
-  it("are one list, newest first, down to where one of them has more", () => {
+  it("are merged into one list, newest first, down to where one of them has more", () => {
     const one = { entries: ["9", "7", "5"].map((at) => row(at)), more: true };
     const other = { entries: ["8", "4", "2"].map((at) => row(at)), more: true };
     expect(merged([one, other])).toMatchObject({ behind: 0 });
@@ -77,7 +77,7 @@ describe("two feeds", () => {
     expect(ended.entries).toHaveLength(6);
   });
 
-  it("of which one is empty so far go on with that one", () => {
+  it("fetch more of the one that is empty so far", () => {
     expect(
       merged([
         { entries: [], more: true },
@@ -98,7 +98,7 @@ describe("a newer first page", () => {
       (one) => one,
       (one) => one,
     );
-  it("leaves no gap to what was seen, and takes away what it no longer holds", () => {
+  it("leaves no gap to the seen rows, and removes what it no longer contains", () => {
     expect(fold(["5", "4", "3", "2"], ["7", "6", "5", "4"], "x")).toEqual(["7", "6", "5", "4", "3", "2"]);
     expect(fold(["5", "4", "3", "2"], ["5", "3"], "x")).toEqual(["5", "3", "2"]);
     expect(fold(["5", "4"], ["5"], null)).toEqual(["5"]);
@@ -117,16 +117,16 @@ describe("filters", () => {
     [{ endpoint: "whe_1" }, true, false],
     [{ event: "gate_opened" }, true, false],
     [{ way: "sideways", state: "odd", signature: "odd" }, true, true],
-  ])("%j asks for sent: %s, come: %s", (url, out, inward) => {
+  ])("%j queries outbound: %s, inbound: %s", (url, out, inward) => {
     expect(asked(readFilters(url as Record<string, string>))).toEqual({ out, in: inward });
   });
 
-  it("look for every word, in names, states and answers", () => {
+  it("match every word, in names, states and responses", () => {
     const entry = ofDelivery({
       ...SENT,
       attempts: 1,
       last_code: 500,
-      last_detail: "the receiver answered 500",
+      last_detail: "the receiver returned 500",
     });
     expect(fits(entry, { q: "OPS 500 retrying", state: null })).toBe(true);
     expect(fits(entry, { q: "ops 204", state: null })).toBe(false);

@@ -1,5 +1,5 @@
-// The log of webhooks as rows: what we sent and what came, each with its state and its signature by mark and word;
-// two feeds, each newest first and a page at a time, become one list without a gap. Pure.
+// The webhook log as rows: outbound deliveries and inbound calls, each with its state and signature by mark
+// and word; two feeds, each newest first and paged, become one list without a gap. Pure.
 import type { HookCallItem, HookItem, LoggedDelivery } from "~/protocol/openapi";
 
 export interface Sign {
@@ -29,121 +29,126 @@ export interface Entry {
   came?: HookCallItem;
 }
 
-const DELIVERED: Sign = { mark: "✓", word: "delivered", tone: "good", means: "the receiver answered 2xx" };
-const WAITING: Sign = { mark: "…", word: "waiting", tone: "active", means: "it has not been tried yet" };
+const DELIVERED: Sign = { mark: "✓", word: "delivered", tone: "good", means: "the receiver returned 2xx" };
+const WAITING: Sign = { mark: "…", word: "pending", tone: "active", means: "not attempted yet" };
 const RETRYING: Sign = {
   mark: "↻",
   word: "retrying",
   tone: "blocked",
-  means: "a try failed; the next one is set",
+  means: "an attempt failed; the next one is scheduled",
 };
-const DEAD: Sign = { mark: "×", word: "dead", tone: "alert", means: "given up on: a dead letter keeps it" };
+const DEAD: Sign = { mark: "×", word: "dead", tone: "alert", means: "out of retries: kept as a dead letter" };
 
-/** What became of a call; `group` is the chip it is found under. */
+/** The outcome of a call; `group` is its filter chip. */
 export const OUTCOMES: Record<HookCallItem["outcome"], Sign & { group: Group }> = {
   forwarded: {
     mark: "✓",
-    word: "taken in",
+    word: "accepted",
     tone: "good",
-    means: "it became a message and was forwarded",
+    means: "converted to a message and delivered",
     group: "done",
   },
   answered: {
     mark: "✓",
     word: "answered",
     tone: "good",
-    means: "a ping or a challenge, answered",
+    means: "a ping or challenge, answered",
     group: "done",
   },
   ignored: {
     mark: "–",
     word: "ignored",
     tone: "idle",
-    means: "signed, but its mapping does not want it",
+    means: "signed, but filtered out by the mapping",
     group: "done",
   },
   taken: {
     mark: "▸",
-    word: "being taken",
+    word: "processing",
     tone: "active",
-    means: "durable, on its way through the corridor",
+    means: "stored, in the pipeline",
     group: "waiting",
   },
   held: {
     mark: "‖",
     word: "held",
     tone: "blocked",
-    means: "its message waits for a person",
+    means: "its message is held for a person",
     group: "waiting",
   },
   refused: {
     mark: "!",
     word: "refused",
     tone: "violation",
-    means: "the corridor refused its message",
+    means: "the pipeline refused its message",
     group: "refused",
   },
   unmapped: {
     mark: "!",
     word: "not mapped",
     tone: "violation",
-    means: "signed, but the mapping does not fit its body",
+    means: "signed, but the mapping does not match its body",
     group: "refused",
   },
   not_taken: {
     mark: "!",
-    word: "not taken",
+    word: "failed",
     tone: "violation",
-    means: "it could not be taken; the sender may call again",
+    means: "could not be processed; the sender may retry",
     group: "refused",
   },
   turned_away: {
     mark: "×",
-    word: "turned away",
+    word: "rejected",
     tone: "alert",
-    means: "its signature was wrong or missing",
+    means: "invalid or missing signature",
     group: "refused",
   },
 };
 
 const SIGNED: Sign = {
   mark: "✓",
-  word: "signed by us",
+  word: "signed",
   tone: "good",
-  means: "signed with the endpoint's secret; which one, each try tells",
+  means: "signed with the endpoint's secret; see each attempt for the key",
 };
-const UNSIGNED: Sign = { mark: "–", word: "not signed", tone: "idle", means: "Slack and mail carry none" };
+const UNSIGNED: Sign = {
+  mark: "–",
+  word: "not signed",
+  tone: "idle",
+  means: "Slack and e-mail have no signature",
+};
 const NEVER: Sign = {
   mark: "–",
   word: "never sent",
   tone: "idle",
-  means: "given up on before it could be tried",
+  means: "failed before the first attempt",
 };
 const UNTRIED: Sign = {
   mark: "…",
   word: "not yet",
   tone: "idle",
-  means: "each try is signed when it is made",
+  means: "each attempt is signed when it is made",
 };
 const VERIFIED: Sign = {
   mark: "✓",
   word: "verified",
   tone: "good",
-  means: "made with a secret of this hook, over these bytes",
+  means: "valid signature over these bytes with this webhook's secret",
 };
 const WRONG: Sign = {
   mark: "×",
-  word: "wrong",
+  word: "invalid",
   tone: "alert",
-  means: "signed, but with no secret of this hook",
+  means: "not signed with this webhook's secret",
 };
 const LATE: Sign = {
   mark: "×",
-  word: "too old",
+  word: "expired",
   tone: "alert",
-  means: "the time it was signed at lies outside the hook's window: perhaps a replay",
+  means: "the signing time is outside the allowed window: possibly a replay",
 };
-const MISSING: Sign = { mark: "!", word: "missing", tone: "violation", means: "no signature came with it" };
+const MISSING: Sign = { mark: "!", word: "missing", tone: "violation", means: "no signature" };
 
 export function signatureOf(call: Pick<HookCallItem, "signature" | "reason">): Sign {
   if (call.signature === "valid") return VERIFIED;
@@ -178,7 +183,7 @@ export function ofCall(call: HookCallItem, hooks: readonly HookItem[]): Entry {
     id: call.call_id,
     way: "in",
     at: call.at,
-    who: hook?.name ?? "a removed hook",
+    who: hook?.name ?? "a removed webhook",
     whoId: call.hook_id,
     event: hook ? `call of ${hook.scheme}` : "call",
     group,
@@ -196,7 +201,7 @@ interface Paged<T> {
   next_cursor: string | null;
 }
 
-/** What was seen, with a newer first page put in: what the page covers is as the page says, the rest stays. */
+/** Merges a newer first page into the seen rows: the range it covers is replaced, the rest stays. */
 export function folded<T>(
   seen: readonly T[],
   page: Paged<T>,
@@ -213,13 +218,13 @@ export function folded<T>(
 export interface Feed {
   /** Newest first. */
   entries: readonly Entry[];
-  /** Older ones exist that were not fetched. */
+  /** There are older ones that were not fetched. */
   more: boolean;
 }
 
 /**
- * One list of both, newest first, down to where a feed ends that has more: below it something would be left out.
- * `behind` is the feed to go on with.
+ * Both feeds as one list, newest first, down to where a feed with more pages ends: below it something could
+ * be missing. `behind` is the feed to page next.
  */
 export function merged(feeds: readonly Feed[]): { entries: Entry[]; behind: number | null } {
   let horizon = "";
@@ -263,7 +268,7 @@ export function readFilters(url: Record<string, string | undefined>): Filters {
 
 export const isHook = (id: string | null) => id?.startsWith("whk_") ?? false;
 
-/** Which of the two feeds can hold anything of what is asked for. */
+/** Which of the two feeds can contain matches. */
 export function asked({ way, state, endpoint, event, signature }: Filters): { out: boolean; in: boolean } {
   const out = way !== "in" && state !== "refused" && signature === null && !isHook(endpoint);
   const inward =
@@ -271,7 +276,7 @@ export function asked({ way, state, endpoint, event, signature }: Filters): { ou
   return { out, in: inward };
 }
 
-/** The filters the gateway was not asked for, on the rows that came. */
+/** Filters the gateway does not apply, applied to the fetched rows. */
 export function fits(entry: Entry, { q, state }: Pick<Filters, "q" | "state">): boolean {
   if (state !== null && entry.group !== state) return false;
   if (!q) return true;

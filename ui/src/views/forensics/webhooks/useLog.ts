@@ -1,9 +1,9 @@
-// The log as it comes: both feeds, the newest page of each asked again every few seconds, older ones when the end is
-// in sight. Rows that were seen stay, so that what moves down by newer ones leaves no gap.
+// The live webhook log: both feeds, the newest page of each refetched every few seconds, older ones when the
+// end scrolls into view. Seen rows stay, so that rows pushed down by newer ones leave no gap.
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { get, type Problem } from "~/api/client";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { HookCallItem, LoggedDelivery } from "~/protocol/openapi";
 import { isApart } from "../paging";
 import { asked, type Entry, type Filters, fits, folded, isHook, merged, ofCall, ofDelivery } from "./log";
@@ -53,7 +53,7 @@ function useFeed<T>(
     seen.current = { name, rows: next };
     return { rows: next, apart: false };
   }, [enabled, name, newest.data, older.data, nameOf, timeOf]);
-  // More came while nobody looked than a page holds: older ones are asked for anew from where this one ends.
+  // More arrived between refetches than fit a page: older ones are refetched from where this page ends.
   useEffect(() => {
     if (apart) setTurn((now) => now + 1);
   }, [apart]);
@@ -78,10 +78,10 @@ const OUT_STATES = { done: "delivered", waiting: "waiting", dead: "dead", refuse
 
 export interface Log {
   entries: Entry[];
-  /** Of so many that came, before the text was looked for. */
+  /** The number fetched, before the text filter. */
   came: number;
   ready: boolean;
-  /** Nothing older is there. */
+  /** There is nothing older. */
   whole: boolean;
   loading: boolean;
   problem: Problem | null;
@@ -91,7 +91,7 @@ export interface Log {
 
 export function useLog(filters: Filters): Log {
   const { endpoint, event, state, signature } = filters;
-  const hooks = useAnswer("/v1/webhooks/in", undefined, { every: 15_000 });
+  const hooks = useApi("/v1/webhooks/in", undefined, { every: 15_000 });
   const wants = asked(filters);
   const outState = state === null ? null : OUT_STATES[state];
   const sent = useFeed<LoggedDelivery>(

@@ -1,19 +1,19 @@
-// Users, roles and keys: who may do what. Two tables, and beside them what is chosen, or what is being made.
+// Users, roles and keys. Two tables, and next to them the selected or new one.
 import { Button } from "@mantine/core";
 import { useMemo } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { KeyItem, UserItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
 import { Tag } from "~/widgets/Mark";
 import { useNow } from "~/widgets/now";
-import { Empty, Panel, Shown } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
-import { Trail } from "../Trail";
+import { Empty, Loaded, Panel } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/users";
+import { AuditTrail } from "../AuditTrail";
 import classes from "./Access.module.css";
 import { Key, NewKey } from "./Keys";
-import { Once } from "./Once";
+import { OneTimeSecret } from "./OneTimeSecret";
 import { keyStanding, MEANS, may, ordered, PEOPLE, PERMISSIONS } from "./roles";
 import { NewUser, User } from "./Users";
 
@@ -23,16 +23,14 @@ export function Access() {
     <div className={classes.board}>
       {denied ? (
         <Panel title="Users and keys">
-          <Empty command="observatory whoami">
-            {denied} Who the users are and which keys there are only an administrator sees. Who you are:
-          </Empty>
+          <Empty>Only an administrator can list users and keys. {denied}</Empty>
         </Panel>
       ) : (
         <Tables />
       )}
       {denied && <Roles />}
       <div className={classes.below}>
-        <Trail about="access" />
+        <AuditTrail about="access" />
       </div>
     </div>
   );
@@ -40,8 +38,8 @@ export function Access() {
 
 function Tables() {
   const [url, setUrl] = useUrl();
-  const users = useAnswer("/v1/users", undefined, { every: 5_000, keep: true });
-  const keys = useAnswer("/v1/keys", undefined, { every: 5_000, keep: true });
+  const users = useApi("/v1/users", undefined, { every: 5_000, keep: true });
+  const keys = useApi("/v1/keys", undefined, { every: 5_000, keep: true });
   const now = useNow();
   const minute = Math.floor(now / 60_000);
   const people = useMemo(
@@ -61,7 +59,7 @@ function Tables() {
         title: "State",
         width: 122,
         cell: (one) =>
-          one.disabled_at ? <Tag tone="idle">× disabled</Tag> : <Tag tone="good">✓ may sign in</Tag>,
+          one.disabled_at ? <Tag tone="idle">× disabled</Tag> : <Tag tone="good">✓ active</Tag>,
       },
       { id: "at", title: "Since", width: 84, from: 380, cell: (one) => <Ago at={one.created_at} /> },
     ],
@@ -75,10 +73,10 @@ function Tables() {
       { id: "role", title: "Role", width: 80, cell: (one) => one.role },
       {
         id: "whose",
-        title: "Whose",
+        title: "Owner",
         width: 130,
         from: 420,
-        cell: (one) => nameOf(one.user_id) ?? one.agent_id ?? (one.role === "agent" ? "any agent" : "nobody"),
+        cell: (one) => nameOf(one.user_id) ?? one.agent_id ?? (one.role === "agent" ? "any agent" : "none"),
       },
       {
         id: "state",
@@ -89,7 +87,7 @@ function Tables() {
           return <Tag tone={tone}>{word}</Tag>;
         },
       },
-      { id: "at", title: "Made", width: 84, from: 380, cell: (one) => <Ago at={one.created_at} /> },
+      { id: "at", title: "Created", width: 84, from: 380, cell: (one) => <Ago at={one.created_at} /> },
     ];
   }, [users.data, minute]);
   const user = people.find((one) => one.user_id === url.user);
@@ -107,7 +105,7 @@ function Tables() {
             </Button>
           }
         >
-          <Shown asked={users}>
+          <Loaded query={users}>
             {() => (
               <div className={classes.grid}>
                 <Grid
@@ -120,17 +118,17 @@ function Tables() {
                 />
               </div>
             )}
-          </Shown>
+          </Loaded>
         </Panel>
         <Panel
-          title="Keys"
+          title="Keyboard shortcuts"
           aside={
             <Button size="compact-xs" variant="default" onClick={() => go({ new: "key" })}>
               New key…
             </Button>
           }
         >
-          <Shown asked={keys}>
+          <Loaded query={keys}>
             {() => (
               <div className={classes.grid}>
                 <Grid
@@ -143,11 +141,11 @@ function Tables() {
                 />
               </div>
             )}
-          </Shown>
+          </Loaded>
         </Panel>
       </div>
-      <aside className={classes.aside} aria-label="Chosen">
-        <Once />
+      <aside className={classes.aside} aria-label="Selected">
+        <OneTimeSecret />
         {url.new === "user" && <NewUser onDone={(user_id) => go(user_id ? { user: user_id } : {})} />}
         {url.new === "key" && (
           <NewKey users={people} onDone={(key_id) => go(key_id ? { key: key_id } : {})} />
@@ -155,7 +153,7 @@ function Tables() {
         {user && <User key={user.user_id + user.role} user={user} keys={all} onClose={() => go({})} />}
         {key && <Key key={key.key_id} one={key} users={people} onClose={() => go({})} />}
         {(url.user && users.data && !user) || (url.key && keys.data && !key) ? (
-          <Empty>Nobody and no key has that id here.</Empty>
+          <Empty>No user or key has that id.</Empty>
         ) : null}
         {!user && !key && !url.new && <Roles />}
       </aside>
@@ -165,11 +163,11 @@ function Tables() {
 
 function Roles() {
   return (
-    <Panel title="What each role may" aside="an agent's key only sends">
-      <table className={classes.roles} aria-label="What each role may">
+    <Panel title="Role permissions" aside="an agent's key only sends">
+      <table className={classes.roles} aria-label="Role permissions">
         <thead>
           <tr>
-            <th scope="col">may</th>
+            <th scope="col">permission</th>
             {PEOPLE.map((role) => (
               <th key={role} scope="col">
                 {role}

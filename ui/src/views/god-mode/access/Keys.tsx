@@ -1,18 +1,18 @@
-// One key, and a new one: for a user, or for agents. Its secret is shown once.
+// One API key, or a new one: for a user, or for agents. Its secret is shown once.
 
 import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { createKey, revokeKey } from "~/acts/access";
 import type { Problem } from "~/api/client";
+import { createKey, revokeKey } from "~/commands/access";
 import type { KeyItem, UserItem } from "~/protocol/openapi";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { dateClock } from "~/widgets/clock";
 import { useDraft } from "~/widgets/drafts";
 import { Ago, Id } from "~/widgets/Figures";
 import { Panel } from "~/widgets/Panel";
-import { useNames } from "~/widgets/people";
-import { Sure } from "~/widgets/Sure";
+import { useNames } from "~/widgets/users";
 import classes from "./Access.module.css";
-import { useOnce } from "./Once";
+import { useOnce } from "./OneTimeSecret";
 import { expiryOf, may, PEOPLE, PERMISSIONS, type Role } from "./roles";
 import { Close } from "./Users";
 
@@ -58,7 +58,7 @@ export function NewKey({
     setBusy(false);
     if (!made) return;
     setKept(null);
-    put({ title: `Key “${made.label}”`, secret: made.key ?? "", says: `It acts as ${made.role}.` });
+    put({ title: `Key “${made.label}”`, secret: made.key ?? "", says: `Role: ${made.role}.` });
     onDone(made.key_id);
   };
   return (
@@ -73,7 +73,7 @@ export function NewKey({
       >
         <TextInput
           size="xs"
-          label="What it is for"
+          label="Label"
           placeholder="ci of the writers"
           value={label}
           maxLength={128}
@@ -93,7 +93,7 @@ export function NewKey({
           <TextInput
             size="xs"
             label="Bound to one agent"
-            description="Left empty it registers any agent; bound, a message that claims another name is refused."
+            description="If empty, any agent can use it; if bound, messages with another agent name are refused."
             placeholder="writer-1"
             value={agent}
             onChange={(event) => setAgent(event.currentTarget.value)}
@@ -101,12 +101,12 @@ export function NewKey({
         ) : (
           <NativeSelect
             size="xs"
-            label="Whose"
+            label="Owner"
             description="A key cannot do more than its user."
             value={user}
             onChange={(event) => setUser(event.currentTarget.value)}
           >
-            <option value="">who?</option>
+            <option value="">select a user</option>
             {holders.map((one) => (
               <option key={one.user_id} value={one.user_id}>
                 {one.display_name || one.name} ({one.role})
@@ -117,8 +117,8 @@ export function NewKey({
         <TextInput
           size="xs"
           type="datetime-local"
-          label="Ends (your time zone)"
-          description="Left empty it holds until it is revoked."
+          label="Expires (your time zone)"
+          description="If empty, it is valid until revoked."
           value={until}
           onChange={(event) => setUntil(event.currentTarget.value)}
         />
@@ -128,7 +128,7 @@ export function NewKey({
           </p>
         )}
         <Button type="submit" size="compact-sm" loading={busy} disabled={!ready}>
-          Make it and show the secret
+          Create key
         </Button>
       </form>
     </Panel>
@@ -146,24 +146,24 @@ export function Key({
 }) {
   const names = useNames();
   const [isAsking, setAsking] = useState(false);
-  const whose = users.find((user) => user.user_id === one.user_id);
+  const keyOwner = users.find((user) => user.user_id === one.user_id);
   return (
     <Panel title={`Key “${one.label}”`} aside={<Close onClick={onClose} />}>
       <div className={classes.part}>
         <p className={classes.says}>
-          Acts as {one.role}
-          {whose
-            ? ` for ${whose.display_name || whose.name}`
+          Role {one.role}
+          {keyOwner
+            ? ` for ${keyOwner.display_name || keyOwner.name}`
             : one.agent_id
               ? `, bound to ${one.agent_id}`
               : ""}
-          {one.scopes.length > 0 && `, only to ${one.scopes.join(", ")}`}. Made <Ago at={one.created_at} /> by{" "}
-          {names(one.created_by)}; begins with <Id id={one.public_id} />.
+          {one.scopes.length > 0 && `, only to ${one.scopes.join(", ")}`}. Created <Ago at={one.created_at} />{" "}
+          by {names(one.created_by)}; begins with <Id id={one.public_id} />.
           {one.expires_at && <> Ends {dateClock(one.expires_at)}.</>}
         </p>
         {one.revoked_at ? (
           <p className={classes.says}>
-            Revoked <Ago at={one.revoked_at} />: it opens nothing any more.
+            Revoked <Ago at={one.revoked_at} />.
           </p>
         ) : (
           <>
@@ -178,15 +178,15 @@ export function Key({
               </Button>
             </div>
             {isAsking && (
-              <Sure
+              <ConfirmInline
                 does={`Revoke “${one.label}”`}
                 typed={one.label.trim() || one.public_id}
                 onYes={() => revokeKey(one.key_id, one.label)}
                 onNo={() => setAsking(false)}
               >
-                Whatever uses this key is refused from its next request on, agents too: they keep what they
-                could not send. It cannot be taken back; a new key is made in a moment.
-              </Sure>
+                Requests with this key are refused from now on; agents keep what they could not send. This
+                cannot be undone; create a new key instead.
+              </ConfirmInline>
             )}
           </>
         )}

@@ -1,17 +1,19 @@
-// One user: role, sign-in link, disable; and a new one. Each change says beforehand what it gives and takes.
+// One user: role, sign-in link, disable; or a new one. Each change shows beforehand which permissions it adds
+// and removes.
 import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { changeRole, createUser, disableUser } from "~/acts/access";
 import type { Problem } from "~/api/client";
-import { askAgain } from "~/api/questions";
+import { refetch } from "~/api/queries";
+import { changeRole, createUser, disableUser } from "~/commands/access";
+import { plural } from "~/plural";
 import type { KeyItem, UserItem } from "~/protocol/openapi";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { useDraft } from "~/widgets/drafts";
 import { Ago, Id } from "~/widgets/Figures";
 import { Panel } from "~/widgets/Panel";
-import { useMe } from "~/widgets/people";
-import { Sure } from "~/widgets/Sure";
+import { useMe } from "~/widgets/users";
 import classes from "./Access.module.css";
-import { useOnce } from "./Once";
+import { useOnce } from "./OneTimeSecret";
 import { difference, PEOPLE, type Role } from "./roles";
 
 export function NewUser({ onDone }: { onDone: (user_id: string | null) => void }) {
@@ -33,9 +35,9 @@ export function NewUser({ onDone }: { onDone: (user_id: string | null) => void }
     if (!made) return;
     setKept(null);
     put({
-      title: `Invitation of ${made.name}`,
+      title: `Invitation for ${made.name}`,
       secret: made.invite_url ?? "",
-      says: "Whoever opens this link is signed in as them.",
+      says: "Anyone who opens this link is signed in as this user.",
     });
     onDone(made.user_id);
   };
@@ -72,7 +74,7 @@ export function NewUser({ onDone }: { onDone: (user_id: string | null) => void }
           A {role} {difference("none", role)}
         </p>
         <Button type="submit" size="compact-sm" loading={busy} disabled={!name.trim()}>
-          Create and show the invitation
+          Create user and show invitation
         </Button>
       </form>
     </Panel>
@@ -87,7 +89,7 @@ export function Close({ onClick }: { onClick: () => void }) {
   );
 }
 
-/** As the terminal takes it without quotes. */
+/** In the form the command line takes without quotes. */
 const plain = ({ name, user_id }: UserItem) => (/^[\w.@-]+$/.test(name) ? name : user_id);
 
 export function User({
@@ -108,14 +110,14 @@ export function User({
   const refused = (problem: Problem) => {
     if (problem.reason !== "stale_role" && problem.reason !== "last_admin") return false;
     setStale(problem.message);
-    askAgain("/v1/users");
+    refetch("/v1/users");
     return true;
   };
   return (
     <Panel title={name} aside={<Close onClick={onClose} />}>
       <div className={classes.part}>
         <p className={classes.says}>
-          {user.name}, {user.role}, since <Ago at={user.created_at} />; {mine} {mine === 1 ? "key" : "keys"}{" "}
+          {user.name}, {user.role}, since <Ago at={user.created_at} />; {plural(mine, "key")}{" "}
           <Id id={user.user_id} />
         </p>
         {stale && (
@@ -125,8 +127,8 @@ export function User({
         )}
         {user.disabled_at ? (
           <p className={classes.says}>
-            Disabled <Ago at={user.disabled_at} />: signs in no more, and their keys open nothing. It cannot
-            be taken back; make a new user.
+            Disabled <Ago at={user.disabled_at} />: cannot sign in, and their keys are revoked. This cannot be
+            undone; create a new user instead.
           </p>
         ) : (
           <>
@@ -138,23 +140,23 @@ export function User({
               onChange={(event) => setRole(event.currentTarget.value as Role)}
             />
             {role !== user.role && (
-              <Sure
-                does={`Make ${user.name} ${role}`}
+              <ConfirmInline
+                does={`Change role of ${user.name} to ${role}`}
                 danger={false}
                 takesFocus={false}
                 onYes={() => changeRole(user, role, refused)}
                 onNo={() => setRole(user.role as Role)}
               >
-                {user.name} {difference(user.role, role)} It counts with their next request; keys that could
-                do more end.
-              </Sure>
+                {user.name} {difference(user.role, role)} It applies from their next request; keys that could
+                do more are revoked.
+              </ConfirmInline>
             )}
             <div className={classes.buttons}>
               <Button
                 size="compact-sm"
                 variant="default"
                 disabled={user.user_id === me?.user_id}
-                title={user.user_id === me?.user_id ? "Nobody disables themselves." : undefined}
+                title={user.user_id === me?.user_id ? "You cannot disable yourself." : undefined}
                 aria-expanded={isAsking}
                 onClick={() => setAsking(!isAsking)}
               >
@@ -162,20 +164,19 @@ export function User({
               </Button>
             </div>
             <p className={classes.says}>
-              A link that signs in {user.name} once is made with a key, not by a browser, on the gateway's
-              machine: <code>observatory login --user {plain(user)}</code>
+              A one-time login link for {user.name} is created with a key on the gateway's machine:{" "}
+              <code>observatory login --user {plain(user)}</code>
             </p>
             {isAsking && (
-              <Sure
+              <ConfirmInline
                 does={`Disable ${user.name}`}
                 typed={user.name}
                 onYes={() => disableUser(user)}
                 onNo={() => setAsking(false)}
               >
-                {name} is signed out everywhere at once and{" "}
-                {mine === 1 ? "their key opens" : `their ${mine} keys open`} nothing any more. It cannot be
-                taken back; what they did stays in the record.
-              </Sure>
+                {name} is signed out everywhere at once and {plural(mine, "key is", "keys are")} revoked. This
+                cannot be undone; their actions stay in the audit trail.
+              </ConfirmInline>
             )}
           </>
         )}

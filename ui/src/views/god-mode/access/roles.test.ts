@@ -13,20 +13,22 @@ const key = (more: Partial<KeyItem>) =>
   }) as KeyItem;
 
 describe("roles", () => {
-  it("may what the gateway grants", () => {
+  it("match what the gateway grants", () => {
     expect(may("viewer", "read")).toBe(true);
     expect(may("viewer", "operate")).toBe(false);
-    expect(may("nobody", "read")).toBe(false);
+    expect(may("no-role", "read")).toBe(false);
   });
-  it("tell what a change gives and takes", () => {
-    expect(difference("viewer", "auditor")).toMatch(/^may from now on: verify the record; export it\.$/);
-    expect(difference("admin", "operator")).toMatch(/may no longer: export it; kill-switch/);
-    expect(difference("auditor", "approver")).toMatch(/may from now on: .*And may no longer: /);
-    expect(difference("viewer", "viewer")).toBe("may do just the same.");
+  it("describe what a change adds and removes", () => {
+    expect(difference("viewer", "auditor")).toMatch(
+      /^adds: verify the audit trail; export the audit trail\.$/,
+    );
+    expect(difference("admin", "operator")).toMatch(/removes: export the audit trail; kill switch/);
+    expect(difference("auditor", "approver")).toMatch(/adds: .*And removes: /);
+    expect(difference("viewer", "viewer")).toBe("no change of permissions.");
   });
 });
 
-it("a key opens nothing when it was revoked, is past its time, or its user is disabled", () => {
+it("a key is inactive when it was revoked, has expired, or its user is disabled", () => {
   const gone = [{ user_id: "usr_1", disabled_at: "2026-01-02T00:00:00Z" }] as UserItem[];
   expect(keyStanding(key({}), [], NOW).ended).toBe(false);
   expect(keyStanding(key({ revoked_at: "2026-01-02T00:00:00Z" }), [], NOW).word).toMatch(/revoked/);
@@ -34,7 +36,7 @@ it("a key opens nothing when it was revoked, is past its time, or its user is di
   expect(keyStanding(key({ user_id: "usr_1" }), gone, NOW).word).toMatch(/disabled/);
 });
 
-it("what opens something comes first, then the newest", () => {
+it("active keys come first, then the newest", () => {
   const items = [
     key({ label: "old" }),
     key({ label: "gone", revoked_at: "x", created_at: "2026-09-01T00:00:00Z" }),
@@ -47,7 +49,7 @@ it("what opens something comes first, then the newest", () => {
   ]);
 });
 
-it("a date without sense is no date", () => {
+it("an invalid date is no date", () => {
   expect(expiryOf("")).toBeNull();
   expect(expiryOf("soon")).toBeNull();
   expect(expiryOf("2026-12-01T10:30")).toMatch(/^2026-1\d-\d\dT/);

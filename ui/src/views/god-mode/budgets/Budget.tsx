@@ -1,18 +1,18 @@
-// One budget, or a new one: caps typed, faults in words, saved over what was seen and nothing else.
+// One budget, or a new one: caps, validation errors, and saving with optimistic concurrency.
 
 import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { putBudget, removeBudget } from "~/acts/budgets";
 import type { Problem } from "~/api/client";
-import { askAgain } from "~/api/questions";
+import { refetch } from "~/api/queries";
+import { putBudget, removeBudget } from "~/commands/budgets";
 import type { BudgetItem, BurnAnswer } from "~/protocol/openapi";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { dateClock } from "~/widgets/clock";
 import { useDraft } from "~/widgets/drafts";
 import { Ago } from "~/widgets/Figures";
+import { money } from "~/widgets/format";
 import { Panel } from "~/widgets/Panel";
-import { useNames, useWhyNot } from "~/widgets/people";
-import { Sure } from "~/widgets/Sure";
-import { money } from "~/widgets/words";
+import { useNames, useWhyNot } from "~/widgets/users";
 import access from "../access/Access.module.css";
 import { Close } from "../access/Users";
 import classes from "./Budgets.module.css";
@@ -34,8 +34,8 @@ interface Props {
   burn?: BurnAnswer | undefined;
   onClose: (budget_id: string | null) => void;
 }
-/** The caps it was begun from travel with the draft: what came in between is not overwritten. */
-interface Kept {
+/** The caps it was started from are kept with the draft: changes in between are not overwritten. */
+interface KeptDraft {
   typed: Typed;
   before: BudgetItem | null;
 }
@@ -47,7 +47,7 @@ export function Budget({ one, burn, onClose }: Props) {
   const [stale, setStale] = useState(false);
   const [isAsking, setAsking] = useState(false);
   const [busy, setBusy] = useState(false);
-  const kept = text === null ? null : (JSON.parse(text) as Kept);
+  const kept = text === null ? null : (JSON.parse(text) as KeptDraft);
   const typed = kept?.typed ?? (one ? typedOf(one) : BLANK);
   const before = kept ? kept.before : one;
   const set = (changes: Partial<Typed>) =>
@@ -61,7 +61,7 @@ export function Budget({ one, burn, onClose }: Props) {
     const refused = (problem: Problem) => {
       if (problem.reason !== "stale_budget") return false;
       setStale(true);
-      askAgain("/v1/budgets");
+      refetch("/v1/budgets");
       return true;
     };
     const saved = await putBudget(read.body, before, name, refused);
@@ -91,8 +91,8 @@ export function Budget({ one, burn, onClose }: Props) {
             <p className={access.says}>
               {money(one.spent)} spent{one.spender && `, the most by ${one.spender}`}; {nearness(one).word};{" "}
               {paceOf(burn?.budgets.find((each) => each.budget_id === one.budget_id))}
-              {one.resets_at && `; starts anew ${dateClock(one.resets_at)}`}. Set <Ago at={one.updated_at} />{" "}
-              by {names(one.updated_by)}.
+              {one.resets_at && `; resets ${dateClock(one.resets_at)}`}. Set <Ago at={one.updated_at} /> by{" "}
+              {names(one.updated_by)}.
             </p>
           </>
         )}
@@ -100,13 +100,13 @@ export function Budget({ one, burn, onClose }: Props) {
           <div className={access.trouble} role="alert">
             <p className={access.trouble}>
               {one
-                ? `! Somebody changed this budget while you did (soft ${one.soft ?? "none"}, hard ${one.hard ?? "none"} now).`
-                : "! There is a budget of this already: choose it in the list to change it."}{" "}
-              Yours is kept and not saved.
+                ? `! Someone else changed this budget (soft ${one.soft ?? "none"}, hard ${one.hard ?? "none"} now).`
+                : "! A budget for this target already exists: select it in the list to change it."}{" "}
+              Your input is kept, not saved.
             </p>
             {one && (
               <Button size="compact-sm" variant="default" onClick={overs}>
-                Go on with mine, over theirs
+                Overwrite with mine
               </Button>
             )}
           </div>
@@ -115,7 +115,7 @@ export function Budget({ one, burn, onClose }: Props) {
           <>
             <NativeSelect
               size="xs"
-              label="Of what"
+              label="Scope"
               data={["tenant", "cluster", "session", "agent"]}
               value={typed.scope}
               onChange={(event) => set({ scope: event.currentTarget.value as Scope })}
@@ -125,7 +125,7 @@ export function Budget({ one, burn, onClose }: Props) {
                 size="xs"
                 label={`Which ${typed.scope}`}
                 description={
-                  typed.scope === "cluster" ? undefined : `* gives each ${typed.scope} a cap of its own`
+                  typed.scope === "cluster" ? undefined : `* gives each ${typed.scope} its own cap`
                 }
                 value={typed.target}
                 onChange={(event) => set({ target: event.currentTarget.value })}
@@ -168,11 +168,11 @@ export function Budget({ one, burn, onClose }: Props) {
             disabled={denied !== undefined || kept === null || fault !== null}
             title={denied ?? fault ?? undefined}
           >
-            {one ? "Save the caps" : "Set the budget"}
+            {one ? "Save caps" : "Set budget"}
           </Button>
           {kept && (
             <Button size="compact-sm" variant="default" onClick={() => setText(null)}>
-              Put back
+              Discard
             </Button>
           )}
           {one && (
@@ -189,16 +189,16 @@ export function Budget({ one, burn, onClose }: Props) {
           )}
         </div>
         {isAsking && one && (
-          <Sure
-            does="Remove this budget"
+          <ConfirmInline
+            does="Remove budget"
             onYes={async () => {
               if (await removeBudget(one.budget_id, name)) onClose(null);
             }}
             onNo={() => setAsking(false)}
           >
-            Nothing of {name} is refused for its cost by this budget any more, from the next message on. What
-            was spent is counted anew if you set it again.
-          </Sure>
+            From the next message on, this budget no longer limits {name}. If you set it again, spend counts
+            from zero.
+          </ConfirmInline>
         )}
       </form>
     </Panel>

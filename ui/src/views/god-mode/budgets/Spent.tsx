@@ -1,6 +1,6 @@
-// Spent of the cap as a bar: the soft cap is a tick in it, the words tell the rest.
+// Spend against the cap as a bar: the soft cap is a tick in it, the text has the rest.
 import type { BudgetItem } from "~/protocol/openapi";
-import { money } from "~/widgets/words";
+import { money } from "~/widgets/format";
 import classes from "./Budgets.module.css";
 import { nearness } from "./budget";
 

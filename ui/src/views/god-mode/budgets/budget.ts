@@ -1,7 +1,7 @@
-// Caps as they are typed and as they are told: scope and target in words, faults before the gateway finds them,
-// how near a budget is to its caps and how fast it gets there. Pure.
+// Budget input and display: scope and target as text, validation before the gateway's, distance to the caps
+// and time until they are reached. Pure.
 import type { BudgetBody, BudgetBurn, BudgetItem } from "~/protocol/openapi";
-import { money, span } from "~/widgets/words";
+import { money, span } from "~/widgets/format";
 
 export type Scope = "tenant" | "cluster" | "session" | "agent";
 export type Period = "none" | "daily" | "monthly";
@@ -17,7 +17,7 @@ const LARGEST = 1_000_000_000_000;
 
 export function nameOf({ scope, target }: Pick<BudgetItem, "scope" | "target">): string {
   if (scope === "tenant") return "the whole tenant";
-  return target === "*" ? `each ${scope} on its own` : `${scope} ${target}`;
+  return target === "*" ? `each ${scope} separately` : `${scope} ${target}`;
 }
 
 export function typedOf({ scope, target, period, soft, hard }: BudgetItem): Typed {
@@ -31,21 +31,21 @@ function capOf(text: string): number | null | undefined {
   return Number.isFinite(cap) && cap >= 0 && cap <= LARGEST ? cap : undefined;
 }
 
-/** What to send, or why nothing can be. */
+/** The request body, or why it is invalid. */
 export function bodyOf(typed: Typed): { body: BudgetBody } | { fault: string } {
   const soft = capOf(typed.soft);
   const hard = capOf(typed.hard);
   const target = typed.target.trim();
-  if (typed.scope !== "tenant" && !target) return { fault: `Name the ${typed.scope}.` };
+  if (typed.scope !== "tenant" && !target) return { fault: `Enter the ${typed.scope}.` };
   if (typed.scope === "cluster" && target === "*")
-    return { fault: "A cluster is named; * is for sessions and agents." };
+    return { fault: "Enter a cluster name; * is only for sessions and agents." };
   if (target === "*" && typed.period !== "none")
-    return { fault: "With * each counts what it has spent in all: choose no period." };
-  if (soft === undefined) return { fault: "The soft cap is an amount of 0 or more." };
-  if (hard === undefined) return { fault: "The hard cap is an amount of 0 or more." };
-  if (soft === null && hard === null) return { fault: "Give a soft cap, a hard cap or both." };
+    return { fault: "With * each target counts its lifetime spend: choose no period." };
+  if (soft === undefined) return { fault: "The soft cap must be 0 or more." };
+  if (hard === undefined) return { fault: "The hard cap must be 0 or more." };
+  if (soft === null && hard === null) return { fault: "Enter a soft cap, a hard cap or both." };
   if (soft !== null && hard !== null && soft > hard)
-    return { fault: "The soft cap lies below the hard cap, or they are equal." };
+    return { fault: "The soft cap must not exceed the hard cap." };
   return {
     body: {
       scope: typed.scope,
@@ -61,14 +61,14 @@ export type Nearness = { tone: "calm" | "soft" | "hard"; word: string; mark: str
 
 export function nearness({ spent, soft, hard }: Pick<BudgetItem, "spent" | "soft" | "hard">): Nearness {
   if (hard !== null && spent >= hard)
-    return { tone: "hard", word: "hard cap met: more is refused", mark: "×" };
-  if (soft !== null && spent >= soft) return { tone: "soft", word: "past its soft cap", mark: "!" };
-  return { tone: "calm", word: "within its caps", mark: "✓" };
+    return { tone: "hard", word: "hard cap reached: messages are refused", mark: "×" };
+  if (soft !== null && spent >= soft) return { tone: "soft", word: "over soft cap", mark: "!" };
+  return { tone: "calm", word: "within caps", mark: "✓" };
 }
 
-/** What it burns lately and when that meets the hard cap, as the gateway reckons it. */
+/** The recent burn rate and the time until the hard cap, as computed by the gateway. */
 export function paceOf(burn: Pick<BudgetBurn, "per_min_5m" | "hard_in_s"> | undefined): string {
-  if (!burn || burn.per_min_5m <= 0) return "burns nothing now";
-  const pace = `${money(burn.per_min_5m)} a minute`;
+  if (!burn || burn.per_min_5m <= 0) return "no spend now";
+  const pace = `${money(burn.per_min_5m)}/min`;
   return burn.hard_in_s === null ? pace : `${pace}, hard cap in ${span(burn.hard_in_s * 1_000)}`;
 }

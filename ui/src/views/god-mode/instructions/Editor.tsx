@@ -1,16 +1,17 @@
-// New words for a class: a draft that stays until it is issued or thrown away, the difference to what is in force,
-// and what to do when somebody else was first.
+// Editor for a new version of a system prompt: a draft kept until it is issued or discarded, the difference
+// to the current version, and conflict resolution.
 import { Button, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { issue } from "~/acts/instructions";
 import type { Problem } from "~/api/client";
-import { askAgain } from "~/api/questions";
+import { refetch } from "~/api/queries";
+import { issue } from "~/commands/instructions";
+import { plural } from "~/plural";
 import type { InstructionsAnswer } from "~/protocol/openapi";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { Diff } from "~/widgets/Diff";
-import { useWhyNot } from "~/widgets/people";
-import { Sure } from "~/widgets/Sure";
+import { useWhyNot } from "~/widgets/users";
 import classes from "../God.module.css";
-import { type Draft, faultOf } from "./classes";
+import { type Draft, faultOf } from "./agentTypes";
 
 interface Props {
   kind: string;
@@ -30,8 +31,8 @@ export function Editor({ kind, known, draft, set }: Props) {
   const push = async () => {
     const refused = (problem: Problem) => {
       if (problem.reason !== "stale_instructions") return false;
-      // Asked again, the version in force is theirs: the notice below tells it.
-      askAgain("/v1/instructions");
+      // After a refetch the current version is theirs: the notice below says so.
+      refetch("/v1/instructions");
       return true;
     };
     const done = await issue(kind, draft.text, draft.note.trim(), draft.was, refused);
@@ -47,11 +48,11 @@ export function Editor({ kind, known, draft, set }: Props) {
       {isOvertaken && (
         <div className={classes.trouble} role="alert">
           <p>
-            ! Somebody issued version {version} while you wrote. Yours is kept and not issued; the difference
-            below is to theirs.
+            ! Version {version} was issued by someone else. Yours is kept and not issued; the difference below
+            is to theirs.
           </p>
           <Button size="compact-sm" variant="default" onClick={() => set({ ...draft, was: version })}>
-            Go on with mine, over theirs
+            Overwrite with mine
           </Button>
         </div>
       )}
@@ -79,11 +80,11 @@ export function Editor({ kind, known, draft, set }: Props) {
         label={known ? `From version ${version} to yours` : "Yours"}
       />
       {isAsking ? (
-        <Sure does={`Push to ${kind}`} typed={kind} onYes={push} onNo={() => setAsking(false)}>
-          {known ? `${agents} ${agents === 1 ? "agent" : "agents"} of ${kind}` : `Every agent of ${kind}`} in
-          every cluster get these words as version {version + 1} and work by them from their next step on. You
-          can roll back.
-        </Sure>
+        <ConfirmInline does={`Push to ${kind}`} typed={kind} onYes={push} onNo={() => setAsking(false)}>
+          {known ? `${plural(agents, "agent")} of type ${kind}` : `Every agent of type ${kind}`} in every
+          cluster will use this system prompt as version {version + 1} from the next step on. You can roll
+          back.
+        </ConfirmInline>
       ) : (
         <div className={classes.buttons}>
           <Button
@@ -96,7 +97,7 @@ export function Editor({ kind, known, draft, set }: Props) {
             Push to every {kind}…
           </Button>
           <Button size="compact-sm" variant="default" onClick={() => set(null)}>
-            Throw the draft away
+            Discard draft
           </Button>
           <span className={classes.faint}>{denied ?? fault}</span>
         </div>

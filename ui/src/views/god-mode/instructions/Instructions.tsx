@@ -1,22 +1,23 @@
-// Global instructions: the words every agent of a class works by. Choose a class, read what is in force and who has
-// taken it, write anew with the difference beside it, push it by typing the class's name, roll back.
-import { useAnswer } from "~/api/questions";
+// Global instructions: the system prompt for each agent type. Select a type, read the current version and its
+// acknowledgements, edit with a diff, push by typing the type's name, roll back.
+import { useApi } from "~/api/queries";
+import { plural } from "~/plural";
 import { useUrl } from "~/useUrl";
-import { Empty, Shown } from "~/widgets/Panel";
+import { Empty, Loaded } from "~/widgets/Panel";
 import classes from "../God.module.css";
-import { Chosen } from "./Chosen";
-import { kindsOf } from "./classes";
+import { kindsOf } from "./agentTypes";
+import { TypeInstructions } from "./TypeInstructions";
 
 export function Instructions() {
   const [url, setUrl] = useUrl();
-  const asked = useAnswer("/v1/instructions", undefined, { every: 4_000, keep: true });
-  const agents = useAnswer("/v1/agents", undefined, { every: 10_000, keep: true });
-  const kinds = asked.data && agents.data ? kindsOf(asked.data.items, agents.data.items) : undefined;
+  const query = useApi("/v1/instructions", undefined, { every: 4_000, keep: true });
+  const agents = useApi("/v1/agents", undefined, { every: 10_000, keep: true });
+  const kinds = query.data && agents.data ? kindsOf(query.data.items, agents.data.items) : undefined;
   const both = {
     data: kinds,
-    error: asked.error ?? agents.error,
-    isPending: asked.isPending || agents.isPending,
-    refetch: () => void asked.refetch(),
+    error: query.error ?? agents.error,
+    isPending: query.isPending || agents.isPending,
+    refetch: () => void query.refetch(),
   };
   return (
     <section
@@ -28,18 +29,18 @@ export function Instructions() {
     >
       <header className={classes.leverHead}>
         <h2>Global instructions</h2>
-        <p className={classes.faint}>The words every agent of a class works by, in every cluster.</p>
+        <p className={classes.faint}>System prompt for an agent type, in every cluster.</p>
       </header>
-      <Shown asked={both} rows={8}>
+      <Loaded query={both} rows={8}>
         {(known) =>
           known.length === 0 && !url.class ? (
             <Empty command="observatory instructions set writer --file writer.md">
-              No class of agents is known yet: one comes with the first message that names its type.
-              Instructions can be given before:
+              No agent types yet: a type appears with the first message that names it. Instructions can be set
+              before:
             </Empty>
           ) : (
             <div className={classes.classes}>
-              <ul className={classes.kinds} aria-label="Classes of agents">
+              <ul className={classes.kinds} aria-label="Agent types">
                 {known.map(({ name, version, agents: all, taken }) => (
                   <li key={name}>
                     <button
@@ -50,7 +51,7 @@ export function Instructions() {
                       <b>{name}</b>
                       <span className={classes.standing}>
                         {version === null
-                          ? `none yet · ${all} ${all === 1 ? "agent" : "agents"}`
+                          ? `none yet · ${plural(all, "agent")}`
                           : `v${version} · ${taken === all ? "✓" : "…"} ${taken} of ${all}`}
                       </span>
                     </button>
@@ -58,14 +59,16 @@ export function Instructions() {
                 ))}
               </ul>
               {url.class ? (
-                <Chosen key={url.class} kind={url.class} />
+                <TypeInstructions key={url.class} kind={url.class} />
               ) : (
-                <p className={classes.faint}>Choose a class to read, change or roll back its instructions.</p>
+                <p className={classes.faint}>
+                  Select an agent type to read, change or roll back its instructions.
+                </p>
               )}
             </div>
           )
         }
-      </Shown>
+      </Loaded>
     </section>
   );
 }

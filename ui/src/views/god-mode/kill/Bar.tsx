@@ -1,4 +1,4 @@
-// How many of how many, as a bar with its sentence: read without colour.
+// A part of a total as a bar with its sentence: readable without colour.
 import classes from "../God.module.css";
 
 export function Bar({ label, done, of, says }: { label: string; done: number; of: number; says: string }) {

@@ -1,16 +1,18 @@
-// The way out: all of it, or of a wide stop some classes first. What shall stay stopped gets a switch of its own
-// before the wide one is released, so that nobody goes on by accident; typed once more, with a reason.
+// Release of a kill switch: all of it, or some agent types of a wide one first. Types that stay stopped get
+// their own kill switch before the wide one is released, so that none resumes by accident; typed
+// confirmation, with a reason.
 import { Button, Checkbox, SegmentedControl, TextInput } from "@mantine/core";
 import { useMemo, useState } from "react";
-import { narrow, release } from "~/acts/kill";
-import { say } from "~/acts/toasts";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { narrow, release } from "~/commands/kill";
+import { showToast } from "~/commands/toasts";
+import { noun, plural } from "~/plural";
 import type { KillSwitchItem } from "~/protocol/openapi";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { useDraft } from "~/widgets/drafts";
-import { useMe, useWhyNot } from "~/widgets/people";
-import { Sure } from "~/widgets/Sure";
+import { useMe, useWhyNot } from "~/widgets/users";
 import classes from "../God.module.css";
-import { counted, inScope, type Meant, whatOf, wordOf } from "./throwing";
+import { confirmationText, counted, inScope, type KillTarget, targetText } from "./engageSteps";
 
 export function Release({ one, startsOpen }: { one: KillSwitchItem; startsOpen: boolean }) {
   const [isOpen, setOpen] = useState(startsOpen);
@@ -40,12 +42,12 @@ function Way({ one, onNo }: { one: KillSwitchItem; onNo: () => void }) {
   const [goes, setGoes] = useState<string[]>([]);
   const [done, setDone] = useState<number | null>(null);
   const tenant = useMe().data?.tenant_name ?? "";
-  const meant: Meant = { scope: one.scope, target: one.target ?? "" };
-  const what = whatOf(meant);
-  const agents = useAnswer("/v1/agents", undefined, {
+  const meant: KillTarget = { scope: one.scope, target: one.target ?? "" };
+  const what = targetText(meant);
+  const agents = useApi("/v1/agents", undefined, {
     enabled: one.scope !== "class",
     keep: true,
-    every: 10_000, // a class that came since must be shown: who has no switch of their own goes on
+    every: 10_000, // a type that appeared since must be listed: types without their own kill switch resume
   });
   const inside = useMemo(
     () =>
@@ -69,9 +71,9 @@ function Way({ one, onNo }: { one: KillSwitchItem; onNo: () => void }) {
         : await release(one.kill_id, what, why);
       if (answer) setReason(null);
     } catch (error) {
-      say({
+      showToast({
         tone: "alert",
-        text: `The release broke off and ${what} is still stopped: ${(error as Error).message}`,
+        text: `The release was interrupted and ${what} is still stopped: ${(error as Error).message}`,
       });
     }
     setDone(null);
@@ -81,17 +83,17 @@ function Way({ one, onNo }: { one: KillSwitchItem; onNo: () => void }) {
       {one.scope !== "class" && kinds.length > 1 && (
         <SegmentedControl
           size="xs"
-          aria-label="How much goes on"
+          aria-label="What to release"
           data={[
-            { value: "all", label: "All of it" },
-            { value: "part", label: "Some classes first" },
+            { value: "all", label: "Everything" },
+            { value: "part", label: "Some agent types first" },
           ]}
           value={isPart ? "part" : "all"}
           onChange={(value) => setPart(value === "part")}
         />
       )}
       {isPart && (
-        <Checkbox.Group label="These go on" size="xs" value={goes} onChange={setGoes}>
+        <Checkbox.Group label="Agent types to resume" size="xs" value={goes} onChange={setGoes}>
           <div className={classes.checks}>
             {kinds.map(([kind, count]) => (
               <Checkbox key={kind} size="xs" value={kind} label={`${kind} (${count})`} />
@@ -101,37 +103,35 @@ function Way({ one, onNo }: { one: KillSwitchItem; onNo: () => void }) {
       )}
       <TextInput
         size="xs"
-        label="Why it may go on"
+        label="Reason for release"
         placeholder="fixed in 2.4.1"
         value={reason ?? ""}
         onChange={(event) => setReason(event.currentTarget.value || null)}
       />
       {ready ? (
-        <Sure
-          does={
-            isPart ? `Let ${goes.length} ${goes.length === 1 ? "class" : "classes"} go on` : `Release ${what}`
-          }
-          typed={wordOf(meant, tenant, "first")}
+        <ConfirmInline
+          does={isPart ? `Resume ${plural(goes.length, "agent type")}` : `Release ${what}`}
+          typed={confirmationText(meant, tenant, "first")}
           takesFocus={false}
           onYes={yes}
           onNo={onNo}
         >
           {isPart
-            ? `${stay.length} other ${stay.length === 1 ? "class gets" : "classes get"} a kill-switch of ${stay.length === 1 ? "its" : "their"} own first and ${stay.length === 1 ? "stays" : "stay"} stopped; then this one is released.${untyped > 0 ? ` ${untyped} without a type ${untyped === 1 ? "goes" : "go"} on too.` : ""}${one.scope === "cluster" ? " A class is stopped in every cluster." : ""}`
-            : `${one.held.toLocaleString("en")} held ${one.held === 1 ? "message goes" : "messages go"} on in stages, oldest first, and the agents are told to start. It cannot be called back; stopping again takes a new kill-switch.`}
+            ? `${plural(stay.length, "other agent type gets", "other agent types get")} ${noun(stay.length, "its own kill switch", "their own kill switches")} first and ${noun(stay.length, "stays", "stay")} stopped; then this one is released.${untyped > 0 ? ` ${plural(untyped, "agent without a type resumes", "agents without a type resume")} too.` : ""}${one.scope === "cluster" ? " A type is stopped in every cluster." : ""}`
+            : `${plural(one.held, "held message is", "held messages are")} sent in stages, oldest first, and the agents are resumed. This cannot be undone; stopping again requires a new kill switch.`}
           {done !== null && (
             <p role="status">
-              {done} of {stay.length} have their own switch.
+              {done} of {stay.length} have their own kill switch.
             </p>
           )}
-        </Sure>
+        </ConfirmInline>
       ) : (
         <p className={classes.faint}>
           {!hasReason
-            ? "Say why; then type the name to release it."
+            ? "Enter a reason; then type the name to release it."
             : goes.length === 0
-              ? "Choose at least one class."
-              : "That is all of them: choose “All of it”."}
+              ? "Select at least one agent type."
+              : "All types are selected: choose “Everything”."}
         </p>
       )}
     </div>

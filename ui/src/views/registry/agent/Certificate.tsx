@@ -1,25 +1,25 @@
-// The certificate of an agent: what it is bound to, and with what it last spoke.
+// The certificate an agent is bound to, and the one it last used.
 import { Link } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { AgentCertificate, AgentItem } from "~/protocol/openapi";
 import { endsIn, nameOf, signOf } from "~/widgets/certificates";
 import { exact } from "~/widgets/clock";
 import { Ago, Id } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { useNow } from "~/widgets/now";
-import { Panel, Shown } from "~/widgets/Panel";
-import { useNames } from "~/widgets/people";
+import { Loaded, Panel } from "~/widgets/Panel";
+import { useNames } from "~/widgets/users";
 import classes from "./Agent.module.css";
 
 const LASTS: Record<NonNullable<AgentCertificate["binding"]>["kind"], string> = {
-  fingerprint: "this one certificate and no other",
+  fingerprint: "this certificate only",
   uri: "any certificate with this URI",
   dns: "any certificate with this DNS name",
   subject: "any certificate with this subject",
 };
 
 export function Certificate({ agent }: { agent: AgentItem }) {
-  const asked = useAnswer(
+  const query = useApi(
     "/v1/agents/{agent_id}/certificate",
     {},
     { params: { agent_id: agent.agent_id }, every: 15_000, keep: true },
@@ -35,7 +35,7 @@ export function Certificate({ agent }: { agent: AgentItem }) {
         </Link>
       }
     >
-      <Shown asked={asked} rows={1}>
+      <Loaded query={query} rows={1}>
         {({ binding, shown }) => (
           <div className={classes.part}>
             <p className={classes.line}>
@@ -44,15 +44,16 @@ export function Certificate({ agent }: { agent: AgentItem }) {
                   <Tag tone="good">✓ bound</Tag>
                   <span>
                     to {LASTS[binding.kind]}: <Id id={binding.value} length={36} />, by{" "}
-                    {names(binding.bound_by)} <Ago at={binding.bound_at} />. Nobody speaks as it without.
+                    {names(binding.bound_by)} <Ago at={binding.bound_at} />. Messages in its name without the
+                    certificate are refused.
                   </span>
                 </>
               ) : (
                 <>
                   <Tag tone="idle">not bound</Tag>
                   <span>
-                    Its keys alone say who it is. <code>observatory certificates bind {agent.agent_id}</code>{" "}
-                    binds it.
+                    Identified by its keys alone. To bind it:{" "}
+                    <code>observatory certificates bind {agent.agent_id}</code>
                   </span>
                 </>
               )}
@@ -64,16 +65,16 @@ export function Certificate({ agent }: { agent: AgentItem }) {
                     <span aria-hidden>{signOf(shown.standing).mark}</span> {endsIn(shown, now)}
                   </Tag>
                   <span title={exact(shown.not_after)}>
-                    It last spoke with {nameOf(shown.subject)}, issued by {nameOf(shown.issuer)}.
+                    Last connected with {nameOf(shown.subject)}, issued by {nameOf(shown.issuer)}.
                   </span>
                 </>
               ) : (
-                <span>It last spoke without a certificate.</span>
+                <span>Last connected without a certificate.</span>
               )}
             </p>
           </div>
         )}
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }

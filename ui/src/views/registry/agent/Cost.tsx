@@ -1,23 +1,24 @@
-// What an agent spent in the last day, hour by hour, and its share of all.
+// An agent's spend in the last day, hour by hour, and its share of the total.
 
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { plural } from "~/plural";
 import { clock } from "~/widgets/clock";
 import { Money } from "~/widgets/Figures";
-import { Panel, Shown } from "~/widgets/Panel";
-import { money } from "~/widgets/words";
+import { money } from "~/widgets/format";
+import { Loaded, Panel } from "~/widgets/Panel";
 import classes from "./Agent.module.css";
 
 export function Cost({ agent_id }: { agent_id: string }) {
-  const asked = useAnswer(
+  const query = useApi(
     "/v1/costs/heatmap",
     { by: "agent", bucket: "hour", limit: 200 },
     { every: 15_000, keep: true },
   );
-  const spent = useAnswer("/v1/costs", { by: "agent", limit: 1_000 }, { every: 15_000, keep: true });
+  const spent = useApi("/v1/costs", { by: "agent", limit: 1_000 }, { every: 15_000, keep: true });
   const mine = spent.data?.items.find((one) => one.id === agent_id);
   return (
     <Panel title="Cost, 24 h">
-      <Shown asked={asked} rows={2}>
+      <Loaded query={query} rows={2}>
         {(grid) => {
           const row = grid.rows.find((one) => one.id === agent_id);
           const most = Math.max(...(row?.values ?? []), 0);
@@ -30,7 +31,7 @@ export function Cost({ agent_id }: { agent_id: string }) {
                 {mine && (
                   <span>
                     {(mine.share * 100).toFixed(1)} % of all, {mine.tokens.toLocaleString("en")} tokens,{" "}
-                    {mine.messages.toLocaleString("en")} {mine.messages === 1 ? "message" : "messages"}
+                    {plural(mine.messages, "message")}
                   </span>
                 )}
               </p>
@@ -46,20 +47,21 @@ export function Cost({ agent_id }: { agent_id: string }) {
                     ))}
                   </div>
                   <figcaption>
-                    24 hours; the dearest hour cost {money(most)}, this one {money(row.values.at(-1) ?? 0)}.
+                    24 hours; the most expensive hour cost {money(most)}, this one{" "}
+                    {money(row.values.at(-1) ?? 0)}.
                   </figcaption>
                 </figure>
               ) : (
                 <p className={classes.faint}>
                   {mine?.cost
-                    ? "It is not among the 200 dearest, so no hours are drawn."
-                    : "It spent nothing in the last day."}
+                    ? "Not among the top 200 spenders, so no hourly chart."
+                    : "No spend in the last day."}
                 </p>
               )}
             </div>
           );
         }}
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }

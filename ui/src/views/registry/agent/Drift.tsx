@@ -1,9 +1,10 @@
-// Where an agent stands apart: tools it uses unlike its kind, and things it holds to be true that others deny.
+// Drift of an agent: unusual tool usage compared with others of its type, and facts that conflict with those
+// of others.
 import { Link } from "@tanstack/react-router";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { AgentItem, DriftAnswer } from "~/protocol/openapi";
 import { Tag } from "~/widgets/Mark";
-import { Panel, Shown } from "~/widgets/Panel";
+import { Loaded, Panel } from "~/widgets/Panel";
 import classes from "./Agent.module.css";
 
 type Conflict = DriftAnswer["conflicts"][number];
@@ -21,11 +22,11 @@ function used(tools: Record<string, number>): string {
 }
 
 export function Drift({ agent }: { agent: AgentItem }) {
-  const asked = useAnswer("/v1/drift", { hours: 168 }, { every: 30_000, keep: true });
+  const query = useApi("/v1/drift", { hours: 168 }, { every: 30_000, keep: true });
   const id = agent.agent_id;
   return (
     <Panel title="Drift, 7 days">
-      <Shown asked={asked} rows={1}>
+      <Loaded query={query} rows={1}>
         {({ conflicts, divergences }) => {
           const unlike = divergences.find((one) => one.agent_id === id);
           const mine = conflicts.flatMap((one) => {
@@ -33,34 +34,30 @@ export function Drift({ agent }: { agent: AgentItem }) {
             return side ? [{ one, side }] : [];
           });
           if (!unlike && mine.length === 0)
-            return (
-              <p className={classes.calm}>
-                It uses its tools as others of its type do, and contradicts nobody it works with.
-              </p>
-            );
+            return <p className={classes.calm}>No drift: typical tool usage and no conflicting facts.</p>;
           return (
             <ul className={classes.drift}>
               {unlike && (
                 <li>
-                  <Tag tone="blocked">! unlike its kind</Tag>
+                  <Tag tone="blocked">! outlier</Tag>
                   <span className={classes.text}>
-                    distance {unlike.distance} (from {unlike.threshold} on told) to {unlike.peers} others: it
-                    uses {used(unlike.tools)}; usual is {used(unlike.usual_tools)}
+                    distance {unlike.distance} (threshold {unlike.threshold}) to {unlike.peers} others: uses{" "}
+                    {used(unlike.tools)}; typical: {used(unlike.usual_tools)}
                   </span>
                 </li>
               )}
               {mine.slice(0, 10).map(({ one, side }) => (
                 <li key={`${one.scope} ${one.subject}`}>
                   <Tag tone={one.reconciled ? "idle" : "alert"}>
-                    {one.reconciled ? "✓ ruled" : "! contradicted"}
+                    {one.reconciled ? "✓ resolved" : "! conflict"}
                   </Tag>
                   <span className={classes.text}>
-                    {one.subject}: it holds {side.value}, others{" "}
+                    {one.subject}: its value {side.value}, others{" "}
                     {one.sides
                       .filter((other) => other !== side)
                       .map((other) => other.value)
                       .join(", ")}
-                    {one.reconciled && `; ruled: ${one.reconciled.value}`}
+                    {one.reconciled && `; resolved: ${one.reconciled.value}`}
                   </span>
                   {one.scope.startsWith("session:") && (
                     <Link
@@ -76,7 +73,7 @@ export function Drift({ agent }: { agent: AgentItem }) {
             </ul>
           );
         }}
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }

@@ -1,9 +1,9 @@
-// Whose work an agent gets: what an operator gave it, and what it only claims.
+// Grants of an agent: capabilities an operator granted, and those it only claims.
 import { Button } from "@mantine/core";
-import { changeGrants } from "~/acts/registry";
+import { changeGrants } from "~/commands/registry";
 import type { AgentItem } from "~/protocol/openapi";
 import { Panel } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
+import { useWhyNot } from "~/widgets/users";
 import classes from "./Agent.module.css";
 
 export function Grants({ agent }: { agent: AgentItem }) {
@@ -30,7 +30,7 @@ export function Grants({ agent }: { agent: AgentItem }) {
         <ul>{agent.granted.map((word) => line(word, "revoke"))}</ul>
         {agent.requested.length > 0 && (
           <>
-            <p className={classes.line}>Requested: it claims these and gets no work for them</p>
+            <p className={classes.line}>Requested: claimed by the agent, not routed to it</p>
             <ul>{agent.requested.map((word) => line(word, "grant"))}</ul>
           </>
         )}

@@ -1,10 +1,10 @@
-// What happened to it, out of the record: newest first, by kind, each leading to its message or session.
+// The agent's audit events: newest first, by kind, each linked to its message or session.
 import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Loading, Panel, Trouble } from "~/widgets/Panel";
+import { Empty, ErrorNotice, Loading, Panel } from "~/widgets/Panel";
 import { KINDS, type Kind, type Line, readKinds, toggledKind } from "../history";
 import classes from "./Agent.module.css";
 import type { Past } from "./useHistory";
@@ -32,11 +32,9 @@ export function History({ history }: { history: Past }) {
           </button>
         ))}
       </fieldset>
-      {!ready && (problem ? <Trouble problem={problem} again={again} /> : <Loading rows={5} />)}
+      {!ready && (problem ? <ErrorNotice problem={problem} again={again} /> : <Loading rows={5} />)}
       {ready && shown.length === 0 && (
-        <Empty>
-          {whole ? "Nothing of this kind is in its record." : "Nothing of this kind in what was read."}
-        </Empty>
+        <Empty>{whole ? "No events of this kind." : "No events of this kind loaded yet."}</Empty>
       )}
       <ol className={classes.history}>
         {shown.slice(0, SHOWN).map((line) => (
@@ -46,7 +44,7 @@ export function History({ history }: { history: Past }) {
       {ready && (
         <p className={classes.more}>
           {shown.length > SHOWN && (
-            <span>{shown.length - SHOWN} more were read; choose a kind to see them. </span>
+            <span>{shown.length - SHOWN} more loaded; select a kind to see them. </span>
           )}
           {!whole && (
             <Button size="compact-xs" variant="default" loading={loading} onClick={more}>

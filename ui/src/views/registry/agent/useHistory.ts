@@ -1,8 +1,9 @@
-// What the record says of one agent, newest first, a page at a time; the newest is asked again every few seconds.
+// The audit events of one agent, newest first, a page at a time; the newest page is refetched every few
+// seconds.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { get, type Problem } from "~/api/client";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { AgentItem, PageOfAuditEvent } from "~/protocol/openapi";
 import { type Line, lineOf, merged, noticed } from "../history";
 
@@ -11,7 +12,7 @@ const PAGE = 200;
 export interface Past {
   lines: Line[];
   ready: boolean;
-  /** Nothing older is there. */
+  /** There is nothing older. */
   whole: boolean;
   loading: boolean;
   problem: Problem | null;
@@ -20,12 +21,12 @@ export interface Past {
 }
 
 export function useHistory({ entity_id, agent_id }: Pick<AgentItem, "entity_id" | "agent_id">): Past {
-  const newest = useAnswer(
+  const newest = useApi(
     "/v1/audit/entity/{entity_id}",
     { limit: PAGE },
     { params: { entity_id }, every: 5_000, keep: true },
   );
-  const alerts = useAnswer("/v1/alerts", { limit: 200 }, { every: 5_000, keep: true });
+  const alerts = useApi("/v1/alerts", { limit: 200 }, { every: 5_000, keep: true });
   const older = useInfiniteQuery<PageOfAuditEvent, Problem>({
     queryKey: ["/v1/audit/entity/{entity_id}", "older", entity_id],
     enabled: false,

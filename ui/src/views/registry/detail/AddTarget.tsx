@@ -1,4 +1,4 @@
-// Name another cluster or agent; or write "evenly" as weights.
+// Adds another cluster or agent as a target; or resets to even weights.
 import { Button, Select } from "@mantine/core";
 import type { AgentItem } from "~/protocol/openapi";
 import classes from "./Detail.module.css";
@@ -20,12 +20,12 @@ export function AddTarget({ agents, named, add, even }: Props) {
     <div className={classes.add}>
       <Select
         size="xs"
-        aria-label="Give a weight to another target"
+        aria-label="Add a target"
         placeholder="another cluster or agent…"
         searchable
         value={null}
         limit={50}
-        nothingFoundMessage="no other is there"
+        nothingFoundMessage="no others"
         data={[
           {
             group: "Clusters",
@@ -36,7 +36,7 @@ export function AddTarget({ agents, named, add, even }: Props) {
         onChange={(target) => target && add(target)}
       />
       <Button size="xs" variant="default" onClick={even} disabled={clusters.length === 0}>
-        By instances
+        Reset to even
       </Button>
     </div>
   );

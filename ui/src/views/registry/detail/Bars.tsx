@@ -1,23 +1,23 @@
-// A distribution: how many of each, as bars with their count and share in words, the most frequent first.
+// A distribution as bars with count and share as text, the most frequent first.
 import classes from "./Detail.module.css";
 
 export interface Bar {
   name: string;
   count: number;
-  /** A mark and word beside the name, e.g. what a version's standing is. */
+  /** A mark and word next to the name, e.g. a version's status. */
   note?: React.ReactNode;
   tone?: string;
   run?: () => void;
 }
 
-const MOST = 12;
+const MAX_BARS = 12;
 
 export function Bars({ bars, label }: { bars: readonly Bar[]; label: string }) {
   const sum = bars.reduce((total, bar) => total + bar.count, 0);
   const most = Math.max(1, ...bars.map((bar) => bar.count));
   return (
     <ul className={classes.bars} aria-label={label}>
-      {bars.slice(0, MOST).map((bar) => (
+      {bars.slice(0, MAX_BARS).map((bar) => (
         <li key={bar.name} title={`${bar.name}: ${bar.count} of ${sum}`}>
           <span className={classes.barName}>
             {bar.run ? (
@@ -38,7 +38,7 @@ export function Bars({ bars, label }: { bars: readonly Bar[]; label: string }) {
           </span>
         </li>
       ))}
-      {bars.length > MOST && <li className={classes.faint}>and {bars.length - MOST} more</li>}
+      {bars.length > MAX_BARS && <li className={classes.faint}>and {bars.length - MAX_BARS} more</li>}
     </ul>
   );
 }

@@ -1,31 +1,31 @@
-// The circuit of a capability as a small state diagram: where it stands and why, and its manual switch.
+// The circuit breaker of a capability as a small state diagram: its state and reason, and its manual switch.
 import { Button } from "@mantine/core";
 import { useState } from "react";
-import { closeCircuit, openCircuit } from "~/acts/registry";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { closeCircuit, openCircuit } from "~/commands/registry";
 import type { BreakerItem } from "~/protocol/openapi";
 import { Ago } from "~/widgets/Figures";
-import { Panel, Shown } from "~/widgets/Panel";
-import { useNames, useWhyNot } from "~/widgets/people";
-import { BREAKERS } from "../pages";
+import { Loaded, Panel } from "~/widgets/Panel";
+import { useNames, useWhyNot } from "~/widgets/users";
+import { BREAKERS } from "../registryRows";
 import classes from "./Detail.module.css";
 
 const MEANS = {
-  closed: "Work passes. Too many failures in a window open it.",
-  open: "Work for it waits; nothing is lost.",
-  half_open: "One probe is out: if it succeeds the circuit closes, if it fails it opens again.",
+  closed: "Work is routed. Too many failures in a window open it.",
+  open: "Its work is queued; nothing is lost.",
+  half_open: "One probe was sent: success closes the circuit, failure opens it again.",
 };
-const ARROWS = { closed: "fails →", open: "after a while →", half_open: "↩ probe decides" };
+const ARROWS = { closed: "failures →", open: "after a timeout →", half_open: "↩ probe result" };
 
 export function Circuit({ capability }: { capability: string }) {
-  const asked = useAnswer("/v1/breakers", undefined, { every: 3_000, keep: true });
+  const query = useApi("/v1/breakers", undefined, { every: 3_000, keep: true });
   return (
     <Panel title="Circuit breaker">
-      <Shown asked={asked} rows={2}>
+      <Loaded query={query} rows={2}>
         {({ items }) => (
           <State capability={capability} row={items.find((one) => one.capability === capability) ?? null} />
         )}
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }
@@ -46,25 +46,25 @@ function State({ capability, row }: { capability: string; row: BreakerItem | nul
           </li>
         ))}
       </ol>
-      <Why row={row} />
+      <CircuitReason row={row} />
       <Switch capability={capability} row={row} />
     </div>
   );
 }
 
-function Why({ row }: { row: BreakerItem | null }) {
+function CircuitReason({ row }: { row: BreakerItem | null }) {
   const names = useNames();
   if (!row)
     return (
       <p className={classes.calm}>
-        It has none yet: it comes with the first work addressed to this type, or with weights.
+        None yet: it is created with the first work addressed to this type, or with weights.
       </p>
     );
   const calls = row.failures + row.successes;
   return (
     <p className={classes.says} role="status">
       {MEANS[row.state]}
-      {row.reason && ` Why: ${row.reason}`}
+      {row.reason && ` Reason: ${row.reason}`}
       {row.forced_by && ` by ${names(row.forced_by)}`}
       {row.opened_at && (
         <>
@@ -72,10 +72,10 @@ function Why({ row }: { row: BreakerItem | null }) {
         </>
       )}
       {row.reason && "."}
-      {row.forced_by && " It stays so until a person closes it."}
+      {row.forced_by && " It stays open until a person closes it."}
       <br />
       <span className={classes.faint}>
-        {calls === 0 ? "no outcome" : `${row.failures} of ${calls} outcomes failed`} in the window that began{" "}
+        {calls === 0 ? "no outcome" : `${row.failures} of ${calls} outcomes failed`} in the window since{" "}
         <Ago at={row.window_started_at} />
       </span>
     </p>
@@ -105,7 +105,7 @@ function Switch({ capability, row }: { capability: string; row: BreakerItem | nu
           aria-expanded={asking !== null}
           onClick={() => setAsking(asking ? null : does)}
         >
-          {isShut ? "Open by hand…" : "Close by hand…"}
+          {isShut ? "Force open…" : "Force close…"}
         </Button>
         {!isShut && row?.forced_by === null && (
           <Button
@@ -124,17 +124,17 @@ function Switch({ capability, row }: { capability: string; row: BreakerItem | nu
         <div className={classes.sure}>
           <p>
             {asking === "open"
-              ? `Work addressed to type:${capability} waits from the next message on, in every session, until a person closes the circuit. What is addressed to an agent by name still goes to it.`
-              : `Work for ${capability} goes out again at once, also what waited, though the reason may still hold. Failures are counted anew.`}
+              ? `Work addressed to type:${capability} is queued from the next message on, in every session, until a person closes the circuit. Messages addressed to an agent by name are still delivered.`
+              : `Work for ${capability}, queued work included, is sent at once, although the cause may persist. The failure count is reset.`}
           </p>
           <div className={classes.buttons}>
             <Button size="compact-sm" color="red" loading={busy} onClick={() => void run()}>
               {asking === "open"
-                ? `Open it, hold work for ${capability}`
-                : `Close it, let work for ${capability} out`}
+                ? `Force open, queue work for ${capability}`
+                : `Force close, send work for ${capability}`}
             </Button>
             <Button size="compact-sm" variant="default" onClick={() => setAsking(null)}>
-              No, leave it
+              Cancel
             </Button>
           </div>
         </div>

@@ -1,9 +1,9 @@
-// What is chosen in the Yellow Pages: its weights, its circuit, its versions, its models.
+// Details of the selected type: weights, circuit, versions, models.
 import { CloseButton } from "@mantine/core";
 import type { AgentItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Panel } from "~/widgets/Panel";
-import { type Group, LIVENESS, LIVES, TRUSTS } from "../pages";
+import { type Group, LIVENESS, LIVES, TRUSTS } from "../registryRows";
 import { Bars } from "./Bars";
 import { Circuit } from "./Circuit";
 import classes from "./Detail.module.css";
@@ -29,14 +29,14 @@ export function Detail({ group, onClose }: { group: Group; onClose: () => void }
               ? "capability"
               : "agents without a type"}
         </span>
-        <CloseButton size="sm" aria-label="Let go of the chosen type" onClick={onClose} />
+        <CloseButton size="sm" aria-label="Clear selection" onClick={onClose} />
         <p>
           {LIVENESS.map(
             (one) => [one, group.agents.filter((agent) => agent.liveness === one).length] as const,
           )
             .filter(([, count]) => count > 0)
             .map(([one, count]) => `${count} ${LIVES[one].word}`)
-            .join(", ") || "No instance is there."}
+            .join(", ") || "No instances."}
           {Object.keys(group.trusts).length > 0 &&
             `; trust: ${Object.entries(group.trusts)
               .map(([name, count]) => `${TRUSTS[name as AgentItem["trust_level"]] ?? name} ${count}`)
@@ -52,11 +52,11 @@ export function Detail({ group, onClose }: { group: Group; onClose: () => void }
       {group.kind === "type" && <Versions agent_type={group.name} agents={group.agents} />}
       <Panel title="Models">
         {models.length === 0 ? (
-          <p className={classes.calm}>None of its instances has said which model it runs.</p>
+          <p className={classes.calm}>No instance reported its model.</p>
         ) : (
           <Bars
             label={`Instances of ${group.name} by model`}
-            bars={silent > 0 ? [...models, { name: "not told", count: silent }] : models}
+            bars={silent > 0 ? [...models, { name: "not reported", count: silent }] : models}
           />
         )}
       </Panel>

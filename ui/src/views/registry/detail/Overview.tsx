@@ -1,12 +1,12 @@
-// Nothing is chosen: models and versions over the whole mesh, and every circuit with its reason.
+// With nothing selected: models and versions over the whole mesh, and every circuit with its reason.
 import { useMemo } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { AgentItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Panel, Shown } from "~/widgets/Panel";
-import { BREAKERS, type Group, spreadOf } from "../pages";
+import { Empty, Loaded, Panel } from "~/widgets/Panel";
+import { BREAKERS, type Group, spreadOf } from "../registryRows";
 import { STATUSES, type Status, versionsOf } from "../versions";
 import { Bars } from "./Bars";
 import classes from "./Detail.module.css";
@@ -17,32 +17,32 @@ const RANK = { open: 0, half_open: 1, closed: 2 };
 export function Overview({ groups, agents }: { groups: readonly Group[]; agents: readonly AgentItem[] }) {
   const [, setUrl] = useUrl();
   const models = useMemo(() => Object.entries(spreadOf(agents, "model")), [agents]);
-  const circuits = useAnswer("/v1/breakers", undefined, { every: 4_000, keep: true });
-  const told = agents.filter((one) => one.liveness !== "evicted");
-  const silent = told.filter((one) => one.model === null).length;
+  const circuits = useApi("/v1/breakers", undefined, { every: 4_000, keep: true });
+  const present = agents.filter((one) => one.liveness !== "evicted");
+  const silent = present.filter((one) => one.model === null).length;
   return (
     <>
-      <Panel title="Models" aside={`${models.length} on ${told.length} agents`}>
+      <Panel title="Models" aside={`${models.length} on ${present.length} agents`}>
         {models.length === 0 ? (
-          <Empty>No agent has said which model it runs (identity.model, or POST /v1/agents).</Empty>
+          <Empty>No agent has reported its model (identity.model, or POST /v1/agents).</Empty>
         ) : (
           <Bars
             label="Agents by model"
             bars={[
               ...models.map(([name, count]) => ({ name, count, run: () => setUrl({ q: name }) })),
-              ...(silent > 0 ? [{ name: "not told", count: silent }] : []),
+              ...(silent > 0 ? [{ name: "not reported", count: silent }] : []),
             ]}
           />
         )}
       </Panel>
       <VersionSpread groups={groups} />
       <Panel title="Circuits" aside={circuits.data && `${circuits.data.items.length}`}>
-        <Shown asked={circuits}>
+        <Loaded query={circuits}>
           {({ items }) =>
             items.length === 0 ? (
               <Empty>
-                No capability has a circuit yet. One comes with its first work addressed to{" "}
-                <code>type:…</code>, or with traffic weights: choose a type.
+                No circuits yet. One is created with the first work addressed to <code>type:…</code>, or with
+                traffic weights: select a type.
               </Empty>
             ) : (
               <ul className={classes.list} aria-label="Circuits">
@@ -63,8 +63,8 @@ export function Overview({ groups, agents }: { groups: readonly Group[]; agents:
                       <span className={classes.why}>
                         {one.reason ??
                           (one.failures > 0
-                            ? `${one.failures} of ${one.failures + one.successes} failed lately`
-                            : "nothing failed lately")}
+                            ? `${one.failures} of ${one.failures + one.successes} failed recently`
+                            : "no recent failures")}
                         {one.opened_at && (
                           <>
                             , <Ago at={one.opened_at} />
@@ -76,20 +76,20 @@ export function Overview({ groups, agents }: { groups: readonly Group[]; agents:
               </ul>
             )
           }
-        </Shown>
+        </Loaded>
       </Panel>
     </>
   );
 }
 
-/** Every type with how many of its instances speak N, N-1, a retired or an unregistered version. */
+/** Every type with the number of its instances on N, N-1, a retired or an unregistered version. */
 function VersionSpread({ groups }: { groups: readonly Group[] }) {
   const [, setUrl] = useUrl();
-  const asked = useAnswer("/v1/versions", undefined, { every: 15_000, keep: true });
+  const query = useApi("/v1/versions", undefined, { every: 15_000, keep: true });
   const types = groups.filter((group) => group.kind === "type");
   return (
     <Panel title="Versions by type">
-      <Shown asked={asked}>
+      <Loaded query={query}>
         {({ items }) => (
           <ul className={classes.list} aria-label="Versions by type">
             {types.slice(0, 40).map((group) => {
@@ -109,7 +109,7 @@ function VersionSpread({ groups }: { groups: readonly Group[] }) {
             {types.length > 40 && <li className={classes.faint}>and {types.length - 40} more types</li>}
           </ul>
         )}
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }
@@ -123,7 +123,7 @@ function byStatus(versions: ReturnType<typeof versionsOf>): [Status, number][] {
 
 function Stack({ counts }: { counts: [Status, number][] }) {
   const some = counts.filter(([, count]) => count > 0);
-  if (some.length === 0) return <span className={classes.faint}>no version told</span>;
+  if (some.length === 0) return <span className={classes.faint}>no version reported</span>;
   return (
     <span className={classes.stacked}>
       <span className={classes.stack} aria-hidden>

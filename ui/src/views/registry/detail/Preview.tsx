@@ -1,30 +1,41 @@
-// Weights before they are saved: what each target gets now and would get, as shares and over the last hour.
+// Preview of unsaved weights: each target's present and projected share, and the effect on the last hour's
+// traffic.
+
+import { plural } from "~/plural";
 import { type Line, percent, plain } from "../weights";
 import classes from "./Detail.module.css";
 
-export function Preview({ lines, total, asked }: { lines: readonly Line[]; total: number; asked: boolean }) {
+export function Preview({
+  lines,
+  total,
+  query: asked,
+}: {
+  lines: readonly Line[];
+  total: number;
+  query: boolean;
+}) {
   return (
     <table className={classes.preview}>
       <caption>
         {total > 0
-          ? `Over the ${total.toLocaleString("en")} messages its instances were sent in the last hour, had all been addressed to the type. What names an agent goes to it as before.`
+          ? `Based on the ${plural(total, "message")} sent to its instances in the last hour, as if all had been addressed to the type. Messages addressed to an agent by name are not affected.`
           : asked
-            ? "Its instances were sent nothing in the last hour, so only shares can be told."
-            : "Asking for the last hour's traffic…"}
+            ? "No traffic in the last hour, so only shares are shown."
+            : "Loading the last hour's traffic…"}
       </caption>
       <thead>
         <tr>
           <th scope="col">Target</th>
           <th scope="col">Live</th>
-          <th scope="col">Share now → then</th>
-          <th scope="col">Last hour → would</th>
+          <th scope="col">Share now → new</th>
+          <th scope="col">Last hour → projected</th>
         </tr>
       </thead>
       <tbody>
         {lines.map((line) => (
           <tr key={line.target}>
             <th scope="row" title={line.target || undefined}>
-              {line.target === "" ? "named by none" : plain(line.target)}
+              {line.target === "" ? "no target" : plain(line.target)}
             </th>
             <td>
               {line.healthy} of {line.instances}

@@ -1,16 +1,16 @@
-// The Routing Logic Manager of one capability: how its work is shared out, changed by the bar, by slider or by
-// number, with what the change will do over the last hour's traffic shown before anything is saved.
+// The traffic split of one capability, changed by bar, slider or number, with a preview over the last hour's
+// traffic before anything is saved.
 import { Button } from "@mantine/core";
 import { useMemo, useState } from "react";
-import { shareOut } from "~/acts/registry";
 import type { Problem } from "~/api/client";
-import { askAgain, useAnswer } from "~/api/questions";
+import { refetch, useApi } from "~/api/queries";
+import { setTrafficSplit } from "~/commands/registry";
 import type { RouteItem } from "~/protocol/openapi";
 import { useDraft } from "~/widgets/drafts";
 import { Ago } from "~/widgets/Figures";
-import { Panel, Shown } from "~/widgets/Panel";
-import { useNames, useWhyNot } from "~/widgets/people";
-import type { Group } from "../pages";
+import { Loaded, Panel } from "~/widgets/Panel";
+import { useNames, useWhyNot } from "~/widgets/users";
+import type { Group } from "../registryRows";
 import {
   byInstances,
   type Draft,
@@ -21,9 +21,9 @@ import {
   percent,
   preview,
   readDraft,
-  saying,
   sumSentence,
   type Weights,
+  weightsText,
 } from "../weights";
 import { AddTarget } from "./AddTarget";
 import classes from "./Detail.module.css";
@@ -32,27 +32,27 @@ import { SplitBar } from "./SplitBar";
 import { TargetLine } from "./TargetLine";
 
 export function Routing({ group }: { group: Group }) {
-  const asked = useAnswer("/v1/routes", undefined, { every: 5_000, keep: true });
+  const query = useApi("/v1/routes", undefined, { every: 5_000, keep: true });
   return (
     <Panel title="Traffic weights">
-      <Shown asked={asked}>
+      <Loaded query={query}>
         {({ items }) => (
           <Manager group={group} route={items.find((one) => one.capability === group.name) ?? null} />
         )}
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }
 
-interface Kept {
+interface KeptDraft {
   draft: Draft;
   was: Weights;
 }
 
-/** What is being changed, kept when one looks elsewhere; null while nothing is. */
-function useKept(name: string): [Kept | null, (kept: Kept | null) => void] {
+/** The unsaved draft, kept while other pages are open; null if none. */
+function useKept(name: string): [KeptDraft | null, (kept: KeptDraft | null) => void] {
   const [text, setText] = useDraft(`weights ${name}`);
-  const kept = useMemo(() => (text === null ? null : (JSON.parse(text) as Kept)), [text]);
+  const kept = useMemo(() => (text === null ? null : (JSON.parse(text) as KeptDraft)), [text]);
   return [kept, (next) => setText(next === null ? null : JSON.stringify(next))];
 }
 
@@ -77,7 +77,7 @@ function Manager({ group, route }: { group: Group; route: RouteItem | null }) {
     <div className={classes.part}>
       {saved ? (
         <SplitBar
-          label={`How work for ${group.name} is shared out`}
+          label={`Traffic split of ${group.name}`}
           parts={Object.entries(saved).map(([target]) => ({
             target,
             share: effect.targets[target] ?? 0,
@@ -85,7 +85,7 @@ function Manager({ group, route }: { group: Group; route: RouteItem | null }) {
         />
       ) : (
         <p className={classes.says}>
-          No weights: work for <code>type:{group.name}</code> goes evenly to the liveliest instances
+          No weights: work for <code>type:{group.name}</code> is routed round-robin across healthy instances
           {Object.keys(effect.agents).length > 0 &&
             `, ${percent(1 / Object.keys(effect.agents).length)} each`}
           .
@@ -105,7 +105,7 @@ function Manager({ group, route }: { group: Group; route: RouteItem | null }) {
           title={denied}
           onClick={() => begin(saved ?? byInstances(group.agents))}
         >
-          {saved ? "Change the weights…" : "Share out by cluster…"}
+          {saved ? "Change weights…" : "Set traffic split…"}
         </Button>
         {denied && <span className={classes.faint}>{denied}</span>}
       </div>
@@ -125,15 +125,15 @@ function Changed({ route }: { route: RouteItem }) {
 interface Editing {
   group: Group;
   saved: Weights | null;
-  kept: Kept;
+  kept: KeptDraft;
   set: (draft: Draft) => void;
-  rebase: (kept: Kept) => void;
+  rebase: (kept: KeptDraft) => void;
   end: () => void;
 }
 
 function Editor({ group, saved, kept: { draft, was }, set, rebase, end }: Editing) {
   const [busy, setBusy] = useState(false);
-  const edges = useAnswer("/v1/edges", undefined, { every: 15_000, keep: true });
+  const edges = useApi("/v1/edges", undefined, { every: 15_000, keep: true });
   const read = readDraft(draft);
   const hour = useMemo(() => hourOf(edges.data?.items ?? [], group.agents), [edges.data, group.agents]);
   const lines = read.weights ? preview(saved, read.weights, group.agents, hour) : [];
@@ -146,10 +146,10 @@ function Editor({ group, saved, kept: { draft, was }, set, rebase, end }: Editin
     setBusy(true);
     const refused = (problem: Problem) => {
       if (problem.reason !== "stale_weights") return false;
-      askAgain("/v1/routes");
+      refetch("/v1/routes");
       return true;
     };
-    const answer = await shareOut(group.name, read.weights, was, refused);
+    const answer = await setTrafficSplit(group.name, read.weights, was, refused);
     setBusy(false);
     if (answer) end();
   };
@@ -165,26 +165,26 @@ function Editor({ group, saved, kept: { draft, was }, set, rebase, end }: Editin
       {theirs && (
         <div className={classes.trouble} role="alert">
           <p>
-            ! Somebody changed these weights while you did. Now they are {saved ? saying(saved) : "none"}, and
-            yours are not saved.
+            ! Someone else changed these weights. They are now {saved ? weightsText(saved) : "none"}; yours
+            are not saved.
           </p>
           <div className={classes.buttons}>
             <Button size="compact-sm" variant="default" onClick={() => rebase({ draft, was: saved ?? {} })}>
-              Go on with mine, over theirs
+              Overwrite with mine
             </Button>
             <Button
               size="compact-sm"
               variant="default"
               onClick={() => (saved ? rebase({ draft: draftOf(saved), was: saved }) : end())}
             >
-              Take theirs
+              Use theirs
             </Button>
           </div>
         </div>
       )}
       {read.weights && (
         <SplitBar
-          label="The new split; a border can be dragged"
+          label="New split; drag a border"
           parts={Object.entries(read.weights).map(([target, weight]) => ({
             target,
             share: weight / read.sum,
@@ -222,7 +222,7 @@ function Editor({ group, saved, kept: { draft, was }, set, rebase, end }: Editin
           {sum}
         </p>
       )}
-      {read.weights && <Preview lines={lines} total={hour.total} asked={!edges.isPending} />}
+      {read.weights && <Preview lines={lines} total={hour.total} query={!edges.isPending} />}
       {notes.map((note) => (
         <p key={note} className={classes.note}>
           ! {note}
@@ -235,19 +235,12 @@ function Editor({ group, saved, kept: { draft, was }, set, rebase, end }: Editin
           className={classes.wraps}
           loading={busy}
           disabled={read.weights === null || unchanged || theirs}
-          title={
-            read.fault ??
-            (unchanged
-              ? "These are the weights that are saved"
-              : theirs
-                ? "Decide about theirs first"
-                : undefined)
-          }
+          title={read.fault ?? (unchanged ? "No changes" : theirs ? "Resolve the conflict first" : undefined)}
         >
-          {read.weights && !unchanged ? `Save: ${saying(read.weights)}` : "Save"}
+          {read.weights && !unchanged ? `Save: ${weightsText(read.weights)}` : "Save"}
         </Button>
         <Button size="compact-sm" variant="default" onClick={end}>
-          Throw the changes away
+          Discard changes
         </Button>
       </div>
     </form>

@@ -1,5 +1,5 @@
-// The split as a stacked bar. While it is edited the borders between neighbours are handles: dragged, or moved
-// by the arrow keys, what one side gains the other gives.
+// The split as a stacked bar. While editing, the borders between neighbours are handles: dragged, or moved by
+// arrow keys; what one side gains the other loses.
 import { useRef } from "react";
 import { type Draft, moved, percent, plain } from "../weights";
 import classes from "./Detail.module.css";

@@ -1,4 +1,4 @@
-// One target with its weight: a slider for the hand, a number for the exact value, both the same thing.
+// One target with its weight: a slider and a number field for the same value.
 import { CloseButton, Slider, TextInput } from "@mantine/core";
 import type { AgentItem } from "~/protocol/openapi";
 import { isOf, plain } from "../weights";
@@ -27,7 +27,7 @@ export function TargetLine({ target, text, fault, agents, set, remove }: Props) 
       <span className={classes.faint}>
         {theirs.length === 0 ? "no instance" : `${healthy} of ${theirs.length} healthy`}
       </span>
-      <CloseButton size="xs" aria-label={`Name ${name} no more`} onClick={remove} />
+      <CloseButton size="xs" aria-label={`Remove ${name}`} onClick={remove} />
       <Slider
         className={classes.slider}
         size="sm"

@@ -1,15 +1,16 @@
 // The version registry of one type: N and N-1 are accepted, others with a warning or not at all. Every change
-// says beforehand whose messages it will refuse.
+// shows beforehand whose messages it will refuse.
 import { Button, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { setVersions } from "~/acts/registry";
 import type { Problem } from "~/api/client";
-import { askAgain, useAnswer } from "~/api/questions";
+import { refetch, useApi } from "~/api/queries";
+import { setVersions } from "~/commands/registry";
+import { plural } from "~/plural";
 import type { AgentItem, VersionRow } from "~/protocol/openapi";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Panel, Shown } from "~/widgets/Panel";
-import { useNames, useWhyNot } from "~/widgets/people";
+import { Loaded, Panel } from "~/widgets/Panel";
+import { useNames, useWhyNot } from "~/widgets/users";
 import {
   faultOf,
   makeCurrent,
@@ -29,18 +30,18 @@ interface Asking {
   button: string;
   done: string;
   next: VersionRow[];
-  /** What it was made from: the list may have moved on before it is confirmed. */
+  /** The list it was based on: it may have changed before confirmation. */
   before: VersionRow[];
   harm: boolean;
 }
 
 export function Versions({ agent_type, agents }: { agent_type: string; agents: readonly AgentItem[] }) {
-  const asked = useAnswer("/v1/versions", { agent_type }, { every: 5_000, keep: true });
+  const query = useApi("/v1/versions", { agent_type }, { every: 5_000, keep: true });
   return (
     <Panel title="Versions" aside="N and N-1 are accepted">
-      <Shown asked={asked}>
+      <Loaded query={query}>
         {({ items }) => <Registry agent_type={agent_type} versions={versionsOf(items, agents)} />}
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }
@@ -55,10 +56,8 @@ function Registry({ agent_type, versions }: { agent_type: string; versions: Vers
     setBusy(true);
     const refused = (problem: Problem) => {
       if (problem.reason !== "stale_versions") return false;
-      setStale(
-        "Somebody changed these versions meanwhile. Nothing of yours was saved; the list now shows theirs.",
-      );
-      askAgain("/v1/versions");
+      setStale("Someone else changed these versions. Yours was not saved; the list shows the saved ones.");
+      refetch("/v1/versions");
       return true;
     };
     const answer = await setVersions(agent_type, asking.next, asking.before, asking.done, refused);
@@ -71,7 +70,7 @@ function Registry({ agent_type, versions }: { agent_type: string; versions: Vers
     setStale(null);
     setAsking({
       ...made,
-      says: `${made.says ? `${made.says} ` : ""}${refusedSentence(refused)} Every change is in the record.`,
+      says: `${made.says ? `${made.says} ` : ""}${refusedSentence(refused)} Every change is recorded.`,
       before: registered(versions),
       harm: refused.length > 0,
     });
@@ -83,9 +82,7 @@ function Registry({ agent_type, versions }: { agent_type: string; versions: Vers
           ! {stale}
         </p>
       )}
-      {versions.length === 0 && (
-        <p className={classes.calm}>No version is registered, and no instance has named one.</p>
-      )}
+      {versions.length === 0 && <p className={classes.calm}>No versions registered or reported.</p>}
       <ul className={classes.versions} aria-label={`Versions of ${agent_type}`}>
         {versions.map((one) => (
           <VersionLine key={one.version} version={one} versions={versions} denied={denied} ask={ask} />
@@ -104,7 +101,7 @@ function Registry({ agent_type, versions }: { agent_type: string; versions: Vers
               {asking.button}
             </Button>
             <Button size="compact-sm" variant="default" onClick={() => setAsking(null)}>
-              No, leave it
+              Cancel
             </Button>
           </div>
         </div>
@@ -135,7 +132,7 @@ function VersionLine({ version: one, versions, denied, ask }: Asks & { version: 
         </Tag>
       </span>
       <span className={classes.faint}>
-        {one.instances} {one.instances === 1 ? "instance" : "instances"}
+        {plural(one.instances, "instance")}
         {one.updated_at && (
           <span title={one.updated_by ? `by ${names(one.updated_by)}` : undefined}>
             {" "}
@@ -152,14 +149,14 @@ function VersionLine({ version: one, versions, denied, ask }: Asks & { version: 
             title={denied}
             onClick={() =>
               ask({
-                says: `${name} becomes N, what is N becomes N-1.`,
-                button: `Make ${name} current`,
+                says: `${name} becomes N; the present N becomes N-1.`,
+                button: `Promote ${name} to current`,
                 done: `${name} is the current version.`,
                 next: makeCurrent(versions, name),
               })
             }
           >
-            Make N…<span className="unseen"> {name}</span>
+            Promote to current…<span className="unseen"> {name}</span>
           </Button>
         )}
         {(one.status === "unknown" || one.status === "retired") && (
@@ -172,7 +169,7 @@ function VersionLine({ version: one, versions, denied, ask }: Asks & { version: 
               ask({
                 says: `${name} becomes N-1.`,
                 button: `Accept ${name} as N-1`,
-                done: `${name} is accepted beside the current version.`,
+                done: `${name} is accepted alongside the current version.`,
                 next: makePrevious(versions, name),
               })
             }
@@ -215,7 +212,7 @@ function NewVersion({ agent_type, versions, denied, ask }: Asks & { agent_type: 
         if (found) return;
         const name = text.trim();
         ask({
-          says: `${name} becomes N of ${agent_type}, what is N becomes N-1.`,
+          says: `${name} becomes N of ${agent_type}; the present N becomes N-1.`,
           button: `Register ${name} as current`,
           done: `${name} is the current version of ${agent_type}.`,
           next: makeCurrent(versions, name),
@@ -225,7 +222,7 @@ function NewVersion({ agent_type, versions, denied, ask }: Asks & { agent_type: 
     >
       <TextInput
         size="xs"
-        aria-label="A new version"
+        aria-label="New version"
         placeholder="v2.1.0"
         value={text}
         error={fault}

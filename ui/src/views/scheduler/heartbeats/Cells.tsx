@@ -1,6 +1,7 @@
-// The grid of cells. A cell is drawn again only when its heart or its step of silence changed: of a thousand, few.
+// The grid of heartbeat cells. A cell is rendered again only when its state or its silence step changed: of a
+// thousand, few.
 import { memo, useRef, useState } from "react";
-import { LIVES } from "~/widgets/lives";
+import { LIVES } from "~/widgets/liveness";
 import type { Beat, Group } from "./beats";
 import own from "./Heartbeats.module.css";
 
@@ -28,12 +29,12 @@ export function Cells({ groups, peek, onPeek }: Props) {
     next.focus();
   };
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a grid of buttons, no set of fields
+    // biome-ignore lint/a11y/useSemanticElements: a grid of buttons, not a set of fields
     <div
       className={own.cells}
       ref={box}
       role="group"
-      aria-label="Heartbeats; arrows walk, Enter peeks at the agent"
+      aria-label="Heartbeats; arrows move, Enter opens the agent"
       onKeyDown={walk}
     >
       {groups.map(({ type, beats, silent }) => (
@@ -58,12 +59,12 @@ export function Cells({ groups, peek, onPeek }: Props) {
           </div>
         </section>
       ))}
-      {groups.length === 0 && <p className={own.none}>No agent fits.</p>}
+      {groups.length === 0 && <p className={own.none}>No matching agents.</p>}
     </div>
   );
 }
 
-/** The neighbour by its place on the page: cells wrap, and each group begins a row. */
+/** The neighbour by its position on the page: cells wrap, and each group starts a row. */
 function target(cells: readonly HTMLElement[], here: number, key: string): HTMLElement | undefined {
   if (key === "ArrowRight") return cells[here + 1];
   if (key === "ArrowLeft") return cells[here - 1];
@@ -99,7 +100,7 @@ const HEARD = ["just now", "10 s ago", "20 s ago", "30 s ago", "45 s ago", "60 s
 
 const Cell = memo(function Cell({ agent_id, live, fade, reached, peeked, onReach, onOpen }: CellProps) {
   const sign = LIVES[live];
-  const words = `${agent_id}: ${sign.word}${live === "unknown" ? "" : `, heard ${HEARD[fade]}`}`;
+  const words = `${agent_id}: ${sign.word}${live === "unknown" ? "" : `, last heartbeat ${HEARD[fade]}`}`;
   return (
     <button
       type="button"

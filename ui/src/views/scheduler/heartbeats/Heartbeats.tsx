@@ -1,31 +1,31 @@
-// Every agent's heart as a cell that fades with its silence; beside it who missed their check-ins, with timers,
-// and the sessions in which nothing moves.
+// Every agent's heartbeat as a cell that fades with its silence; next to it the agents with overdue
+// heartbeats, with timers, and the stuck sessions.
 import { CloseButton, TextInput } from "@mantine/core";
 import { useMemo } from "react";
-import { usePeekList } from "~/shell/peeking";
+import { usePeekList } from "~/shell/peek";
 import { useUrl } from "~/useUrl";
-import { LIVENESS, LIVES } from "~/widgets/lives";
+import { LIVENESS, LIVES } from "~/widgets/liveness";
 import { useNow } from "~/widgets/now";
-import { Empty, Loading, Panel, Trouble } from "~/widgets/Panel";
+import { Empty, ErrorNotice, Loading, Panel } from "~/widgets/Panel";
 import { useSearchText } from "~/widgets/useSearchText";
 import classes from "../Scheduler.module.css";
 import { useAgents } from "../useSchedule";
 import { counted, groupsOf, readShown, toggled } from "./beats";
 import { Cells } from "./Cells";
 import own from "./Heartbeats.module.css";
-import { Silent, Stuck } from "./Silent";
+import { SilentAgents, Stuck } from "./SilentAgents";
 
-/** The list beside the panel goes on through so many. */
+/** Agents the side panel's J and K can reach. */
 const LISTED = 300;
 
 export function Heartbeats() {
   const [url, setUrl] = useUrl();
   const { q, live } = url;
   const shown = useMemo(() => readShown({ q, live }), [q, live]);
-  const asked = useAgents();
-  // Cells change in steps of ten seconds of silence: looked at every other second.
+  const query = useAgents();
+  // Cells change in steps of ten seconds of silence: updated every other second.
   const now = Math.floor(useNow() / 2_000) * 2_000;
-  const agents = asked.data?.items;
+  const agents = query.data?.items;
   const groups = useMemo(() => groupsOf(agents ?? [], shown, now), [agents, shown, now]);
   const counts = useMemo(() => counted(agents ?? []), [agents]);
   const search = useSearchText(shown.q, (next) => setUrl({ q: next }, true));
@@ -47,7 +47,7 @@ export function Heartbeats() {
               search.text && (
                 <CloseButton
                   size="xs"
-                  aria-label="clear the search"
+                  aria-label="Clear search"
                   onClick={() => {
                     search.clear();
                     setUrl({ q: null }, true);
@@ -57,7 +57,7 @@ export function Heartbeats() {
             }
           />
           <fieldset className={own.chips}>
-            <legend className="unseen">Heart</legend>
+            <legend className="unseen">Liveness</legend>
             {LIVENESS.map((one) => (
               <button
                 key={one}
@@ -80,17 +80,17 @@ export function Heartbeats() {
             onPeek={(agent_id) => setUrl({ peek: `agent:${agent_id}` })}
           />
         )}
-        {!agents && asked.error && <Trouble problem={asked.error} again={() => asked.refetch()} />}
-        {!agents && !asked.error && <Loading rows={6} />}
+        {!agents && query.error && <ErrorNotice problem={query.error} again={() => query.refetch()} />}
+        {!agents && !query.error && <Loading rows={6} />}
         {agents?.length === 0 && (
           <Empty command="observatory demo">
-            No agent is known yet. One is seen with its first heartbeat (the SDK sends them by itself); to see
-            a whole mesh:
+            No agents yet. An agent appears with its first heartbeat (the SDK sends them automatically); to
+            start a demo mesh:
           </Empty>
         )}
         {agents && agents.length > 0 && (
           <p className={classes.foot} role="status">
-            {asked.error && <span className={classes.stale}>Not up to date: {asked.error.message}</span>}
+            {query.error && <span className={classes.stale}>Not up to date: {query.error.message}</span>}
             <span>
               {listed.length === agents.length ? agents.length : `${listed.length} of ${agents.length}`}{" "}
               agents
@@ -99,8 +99,10 @@ export function Heartbeats() {
           </p>
         )}
       </div>
-      <aside className={classes.aside} aria-label="Who is silent" tabIndex={-1}>
-        <Panel title="Silent agents">{agents ? <Silent agents={agents} /> : <Loading rows={3} />}</Panel>
+      <aside className={classes.aside} aria-label="Silent agents and stuck sessions" tabIndex={-1}>
+        <Panel title="Silent agents">
+          {agents ? <SilentAgents agents={agents} /> : <Loading rows={3} />}
+        </Panel>
         <Stuck />
       </aside>
     </div>

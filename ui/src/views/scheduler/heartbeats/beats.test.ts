@@ -35,7 +35,7 @@ describe("heartbeats", () => {
     expect(fadeOf(agent("a-1", "unknown", null), NOW)).toBe(FAINTEST);
   });
 
-  it("stand by type and name, so that a cell stays where it is", () => {
+  it("are sorted by type and name, so that a cell does not move", () => {
     const groups = groupsOf(FLEET, { q: "", live: [] }, NOW);
     expect(groups.map(({ type, silent }) => [type, silent])).toEqual([
       ["coder", 1],
@@ -45,16 +45,16 @@ describe("heartbeats", () => {
     expect(groupsOf(FLEET, { q: "WRIT", live: ["zombie"] }, NOW)[0]?.beats).toHaveLength(1);
   });
 
-  it("list who missed a check-in, the longest silent first, the evicted last", () => {
+  it("list overdue agents, longest silent first, evicted last", () => {
     expect(zombies(FLEET, NOW).map((one) => one.agent_id)).toEqual(["coder-3", "writer-1", "coder-1"]);
     expect(counted(FLEET)).toEqual({ healthy: 1, zombie: 2, unknown: 1, evicted: 1 });
   });
 
-  it("tell a silence to the second", () => {
+  it("format a silence to the second", () => {
     expect([timer(47_900), timer(65_000), timer(7_200_000)]).toEqual(["47 s", "1 min 05 s", "2 h"]);
   });
 
-  it("are filtered by the address", () => {
+  it("are filtered by the URL", () => {
     expect(readShown({ live: "zombie,nonsense" }).live).toEqual(["zombie"]);
     expect(toggled(["zombie"], "healthy")).toBe("healthy,zombie");
   });

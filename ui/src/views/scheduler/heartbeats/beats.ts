@@ -1,9 +1,12 @@
-// Heartbeats as cells: who is silent for how long, in steps, so that a cell changes only when its step does. Pure.
+// Heartbeats as cells: silence in steps, so that a cell changes only when its step does. Pure.
 import type { AgentItem } from "~/protocol/openapi";
-import { LIVENESS, type Liveness } from "~/widgets/lives";
-import { span } from "~/widgets/words";
+import { span } from "~/widgets/format";
+import { LIVENESS, type Liveness } from "~/widgets/liveness";
 
-/** Seconds of silence from which a cell is one step fainter; the house looks every 30 s and evicts after 90. */
+/**
+ * Seconds of silence from which a cell is one step fainter; the gateway checks every 30 s and evicts after
+ * 90.
+ */
 const STEPS = [10, 20, 30, 45, 60, 90] as const;
 export const FAINTEST = STEPS.length;
 
@@ -12,7 +15,7 @@ export function silenceOf(agent: AgentItem, now: number): number | null {
   return heard === null ? null : Math.max(0, now - Date.parse(heard));
 }
 
-/** 0: just heard; higher is fainter; who was never heard is the faintest. */
+/** 0: just now; higher is fainter; agents without a heartbeat are the faintest. */
 export function fadeOf(agent: AgentItem, now: number): number {
   const silent = silenceOf(agent, now);
   if (silent === null || agent.liveness === "evicted") return FAINTEST;
@@ -34,12 +37,12 @@ export interface Group {
   silent: number;
 }
 
-export interface Shown {
+export interface HeartbeatFilters {
   q: string;
   live: Liveness[];
 }
 
-export function readShown(url: Record<string, string | undefined>): Shown {
+export function readShown(url: Record<string, string | undefined>): HeartbeatFilters {
   const asked = (url.live ?? "").split(",");
   return { q: url.q ?? "", live: LIVENESS.filter((one) => asked.includes(one)) };
 }
@@ -53,8 +56,8 @@ function fits(agent: AgentItem, text: string): boolean {
   );
 }
 
-/** By type and name, so that a cell stays where it is whatever its heart does. */
-export function groupsOf(agents: readonly AgentItem[], { q, live }: Shown, now: number): Group[] {
+/** By type and name, so that a cell does not move with its state. */
+export function groupsOf(agents: readonly AgentItem[], { q, live }: HeartbeatFilters, now: number): Group[] {
   const text = q.trim().toLowerCase();
   const groups = new Map<string, Beat[]>();
   for (const agent of agents) {
@@ -74,7 +77,7 @@ export function groupsOf(agents: readonly AgentItem[], { q, live }: Shown, now: 
     }));
 }
 
-/** Agents that missed their check-ins, the longest silent first; evicted ones for an hour after. */
+/** Agents with overdue heartbeats, the longest silent first; evicted ones for an hour after. */
 export function zombies(agents: readonly AgentItem[], now: number): AgentItem[] {
   const lately = (at: string | null) => at !== null && now - Date.parse(at) < 3_600_000;
   return agents

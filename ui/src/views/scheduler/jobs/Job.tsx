@@ -1,47 +1,48 @@
-// One job: what it does and when, what can be done to it, and its runs with why they failed.
+// One job: its definition and schedule, its actions, and its runs with their failure reasons.
 import { Button, CloseButton } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { pauseJob, removeJob, resumeJob, runJob } from "~/acts/jobs";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { pauseJob, removeJob, resumeJob, runJob } from "~/commands/jobs";
+import { plural } from "~/plural";
 import type { JobItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { exact } from "~/widgets/clock";
 import { draftOf as keptDraft } from "~/widgets/drafts";
 import { Ago, Id } from "~/widgets/Figures";
 import { Json } from "~/widgets/Json";
 import { Tag } from "~/widgets/Mark";
 import { useNow } from "~/widgets/now";
-import { Empty, Loading, Panel, Trouble } from "~/widgets/Panel";
-import { useNames, useWhyNot } from "~/widgets/people";
-import { Sure } from "~/widgets/Sure";
+import { Empty, ErrorNotice, Loading, Panel } from "~/widgets/Panel";
+import { useNames, useWhyNot } from "~/widgets/users";
 import classes from "../Scheduler.module.css";
 import { JobForm } from "./JobForm";
+import { STATES, scheduleText, targetText, until } from "./jobText";
 import { Runs } from "./Runs";
-import { STATES, scheduleSaid, targetSaid, until } from "./words";
 
 export function Job({ job_id }: { job_id: string }) {
   const [url, setUrl] = useUrl();
-  const asked = useAnswer("/v1/jobs/{job_id}", {}, { params: { job_id }, every: 4_000, keep: true });
+  const query = useApi("/v1/jobs/{job_id}", {}, { params: { job_id }, every: 4_000, keep: true });
   const close = () => setUrl({ job: null, edit: null });
-  if (asked.error?.code === 404 && !keptDraft(`job ${job_id}`))
+  if (query.error?.code === 404 && !keptDraft(`job ${job_id}`))
     return (
       <Empty>
-        There is no such job here: it was removed, or it belongs to another tenant. Its runs stay on record.{" "}
+        There is no such job: it was removed, or it belongs to another tenant. Its run history is kept.{" "}
         <button type="button" className={classes.link} onClick={close}>
           Show all jobs
         </button>
       </Empty>
     );
-  if (!asked.data)
-    return asked.error ? (
-      <Trouble problem={asked.error} again={() => asked.refetch()} />
+  if (!query.data)
+    return query.error ? (
+      <ErrorNotice problem={query.error} again={() => query.refetch()} />
     ) : (
       <Loading rows={6} />
     );
-  const job = asked.data;
+  const job = query.data;
   if (url.edit === "1")
-    return <JobForm job={job} gone={asked.error?.code === 404} end={() => setUrl({ edit: null })} />;
+    return <JobForm job={job} gone={query.error?.code === 404} end={() => setUrl({ edit: null })} />;
   return (
     <>
       <header className={classes.head}>
@@ -51,7 +52,7 @@ export function Job({ job_id }: { job_id: string }) {
         </Tag>
         <CloseButton size="sm" aria-label="Close the job" onClick={close} />
       </header>
-      {asked.error && <p className={classes.note}>Not up to date: {asked.error.message}</p>}
+      {query.error && <p className={classes.note}>Not up to date: {query.error.message}</p>}
       <Acts job={job} />
       <About job={job} />
       <Runs job={job} />
@@ -102,7 +103,7 @@ function Acts({ job }: { job: JobItem }) {
         {denied && <span className={classes.faint}>{denied}</span>}
       </div>
       {asking && (
-        <Sure
+        <ConfirmInline
           does={`Delete ${job.name}`}
           onNo={() => setAsking(false)}
           onYes={async () => {
@@ -110,11 +111,13 @@ function Acts({ job }: { job: JobItem }) {
           }}
         >
           <p>
-            It fires no more, and{" "}
-            {job.waiting > 0 ? `${job.waiting} runs that wait are left out` : "nothing of it waits"}. Its runs
-            and letters stay on record. This cannot be undone; Pause can.
+            It stops running, and{" "}
+            {job.waiting > 0
+              ? `${plural(job.waiting, "pending run is", "pending runs are")} skipped`
+              : "no run is pending"}
+            . Its run history and dead letters are kept. This cannot be undone; Pause can.
           </p>
-        </Sure>
+        </ConfirmInline>
       )}
     </>
   );
@@ -124,11 +127,11 @@ function About({ job }: { job: JobItem }) {
   const names = useNames();
   const now = useNow();
   const facts: [string, React.ReactNode][] = [
-    ["when", job.kind === "once" ? `once, ${exact(job.at ?? "")}` : scheduleSaid(job)],
+    ["when", job.kind === "once" ? `once, ${exact(job.at ?? "")}` : scheduleText(job)],
     ...(job.cron
       ? ([
           [
-            "cron line",
+            "cron expression",
             <code key="cron" className="mono">
               {job.cron}
             </code>,
@@ -153,20 +156,20 @@ function About({ job }: { job: JobItem }) {
         </Link>
       ) : job.target.kind === "capability" ? (
         <Link key="to" to="/registry" search={{ type: job.target.name } as never}>
-          {targetSaid(job.target)}
+          {targetText(job.target)}
         </Link>
       ) : (
-        targetSaid(job.target)
+        targetText(job.target)
       ),
     ],
     ["intent", job.intent],
-    ["when missed", MISFIRE[job.misfire]],
-    ["while at work", OVERLAP[job.overlap]],
-    ["tries", `${job.max_tries}, then a dead letter`],
+    ["misfire policy", MISFIRE[job.misfire]],
+    ["overlap policy", OVERLAP[job.overlap]],
+    ["attempts", `${job.max_tries}, then a dead letter`],
     ...(job.jitter_s > 0 ? ([["jitter", `up to ${job.jitter_s} s later`]] as [string, string][]) : []),
     [
       "runs",
-      `${job.runs} in all${job.waiting > 0 ? `, ${job.waiting} wait` : ""}${job.failures > 0 ? `, the last ${job.failures} failed` : ""}`,
+      `${job.runs} total${job.waiting > 0 ? `, ${job.waiting} pending` : ""}${job.failures > 0 ? `, the last ${job.failures} failed` : ""}`,
     ],
     ...(job.session_id
       ? ([
@@ -178,7 +181,7 @@ function About({ job }: { job: JobItem }) {
           ],
         ] as [string, React.ReactNode][])
       : []),
-    ...(job.asked_by ? ([["asked by", job.asked_by]] as [string, string][]) : []),
+    ...(job.asked_by ? ([["requested by", job.asked_by]] as [string, string][]) : []),
     [
       "changed",
       <span key="changed">
@@ -188,7 +191,7 @@ function About({ job }: { job: JobItem }) {
     ["id", <Id key="id" id={job.job_id} length={20} />],
   ];
   return (
-    <Panel title="What it does">
+    <Panel title="Definition">
       <dl className={classes.facts}>
         {facts.map(([name, value]) => (
           <div key={name}>
@@ -205,12 +208,12 @@ function About({ job }: { job: JobItem }) {
 }
 
 const MISFIRE = {
-  run_once: "the newest missed time is made up for",
-  skip: "missed times are left out",
-  run_all: "every missed time is made up for, at most 100",
+  run_once: "run the latest missed",
+  skip: "skip missed runs",
+  run_all: "run all missed, at most 100",
 };
 const OVERLAP = {
-  allow: "fires all the same",
-  skip: "the next time is left out",
-  queue: "the next waits in line, at most 10",
+  allow: "allow overlap",
+  skip: "skip the next run",
+  queue: "queue the next run, at most 10",
 };

@@ -1,17 +1,19 @@
-// A job made or changed. What is typed is kept until it is saved or thrown away, whatever happens meanwhile: a
-// sign-in that ended, another job looked at, somebody who was faster.
+// Form to create or change a job. Input is kept until it is saved or discarded, whatever happens in between:
+// an expired sign-in, another job opened, a concurrent change.
 
 import { Autocomplete, SegmentedControl, Select, Textarea, TextInput } from "@mantine/core";
 import { useMemo, useState } from "react";
-import { changeJob, createJob } from "~/acts/jobs";
 import type { Problem } from "~/api/client";
-import { askAgain, useAnswer } from "~/api/questions";
+import { refetch, useApi } from "~/api/queries";
+import { changeJob, createJob } from "~/commands/jobs";
 import { ZONE } from "~/locale";
+import { plural } from "~/plural";
 import type { JobItem } from "~/protocol/openapi";
 import { Panel } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
-import { SaveButtons, Theirs, useKept } from "../kept";
+import { useWhyNot } from "~/widgets/users";
+import { SaveButtons, Theirs, useFormDraft } from "../formDraft";
 import classes from "../Scheduler.module.css";
+import { CronField } from "./CronField";
 import {
   bodyOf,
   type Draft,
@@ -23,28 +25,27 @@ import {
   read,
   type TargetKind,
 } from "./form";
-import { When } from "./When";
 
 interface Props {
   job: JobItem | null;
-  /** Removed by somebody while it was being changed. */
+  /** Removed by someone else while it was being edited. */
   gone?: boolean;
   end: (made?: JobItem) => void;
 }
 
 export function JobForm({ job, gone = false, end }: Props) {
-  const [{ draft, was }, keep] = useKept(`job ${job?.job_id ?? "new"}`, job, draftOf, () => fresh(ZONE));
+  const [{ draft, was }, keep] = useFormDraft(`job ${job?.job_id ?? "new"}`, job, draftOf, () => fresh(ZONE));
   const [tried, setTried] = useState(false);
-  const [told, setTold] = useState<Faults>({});
+  const [refusals, setRefusals] = useState<Faults>({});
   const [busy, setBusy] = useState(false);
   const denied = useWhyNot("operate");
   const { body, faults } = read(draft);
-  const shown: Faults = { ...(tried ? faults : {}), ...told };
+  const shown: Faults = { ...(tried ? faults : {}), ...refusals };
   const theirs = job !== null && was !== null && was !== job.updated_at;
   const set = (changes: Partial<Draft>) => {
-    const left = { ...told };
+    const left = { ...refusals };
     for (const name of Object.keys(changes) as (keyof Draft)[]) delete left[name];
-    setTold(left);
+    setRefusals(left);
     keep({ draft: { ...draft, ...changes }, was });
   };
   const save = async () => {
@@ -53,11 +54,11 @@ export function JobForm({ job, gone = false, end }: Props) {
     setBusy(true);
     const refused = (problem: Problem) => {
       if (problem.reason === "stale") {
-        askAgain("/v1/jobs");
+        refetch("/v1/jobs");
         return true;
       }
       const field = fieldOf(problem.reason, problem.message);
-      if (field) setTold({ [field]: problem.message });
+      if (field) setRefusals({ [field]: problem.message });
       return field !== null;
     };
     const done =
@@ -77,10 +78,10 @@ export function JobForm({ job, gone = false, end }: Props) {
       set({ [name]: event.currentTarget.value }),
   });
   return (
-    <Panel title={job ? `Change ${job.name}` : "A new job"} label={job ? "Change the job" : "A new job"}>
+    <Panel title={job ? `Change ${job.name}` : "New job"} label={job ? "Change job" : "New job"}>
       <form
         className={classes.part}
-        aria-label={job ? "Change the job" : "A new job"}
+        aria-label={job ? "Change job" : "New job"}
         onSubmit={(event) => {
           event.preventDefault();
           void save();
@@ -89,31 +90,31 @@ export function JobForm({ job, gone = false, end }: Props) {
         {theirs && job && <Theirs what="job" thing={job} mine={draft} theirs={draftOf(job)} keep={keep} />}
         {gone && (
           <p className={classes.trouble} role="alert">
-            ! Somebody removed this job meanwhile. What you typed is kept here; copy it into a new job.
+            ! This job was removed by someone else. Your input is kept here; copy it into a new job.
           </p>
         )}
         <TextInput label="Name" placeholder="morning-check" {...give("name")} />
         <SegmentedControl
           size="xs"
-          aria-label="How often"
+          aria-label="Schedule type"
           data={[
-            { value: "cron", label: "Again and again" },
+            { value: "cron", label: "Recurring" },
             { value: "once", label: "Once" },
           ]}
           value={draft.kind}
           onChange={(kind) => set({ kind: kind as Draft["kind"] })}
         />
         {draft.kind === "cron" ? (
-          <When cron={draft.cron} zone={draft.zone} set={set} faults={shown} />
+          <CronField cron={draft.cron} zone={draft.zone} set={set} faults={shown} />
         ) : (
           <TextInput
             type="datetime-local"
-            label="At (your clock); a moment that is over fires at once"
+            label="At (local time); a past time runs at once"
             {...give("at")}
           />
         )}
         <Target draft={draft} set={set} fault={shown.target_name} />
-        <TextInput label="Intent: what is to be done" placeholder="Check the canary" {...give("intent")} />
+        <TextInput label="Intent" placeholder="Check the canary" {...give("intent")} />
         <Textarea
           label="Payload (JSON)"
           autosize
@@ -124,17 +125,17 @@ export function JobForm({ job, gone = false, end }: Props) {
           {...give("payload")}
         />
         <details className={classes.more}>
-          <summary>When it is late, at work or refused</summary>
+          <summary>Misfire, overlap and retries</summary>
           <More draft={draft} set={set} give={give} />
         </details>
         {tried && !body && (
           <p className={classes.trouble} role="alert">
-            ! Not saved: {Object.keys(faults).length === 1 ? "one field is" : "some fields are"} not right
+            ! Not saved: fix {plural(Object.keys(faults).length, "field")}
             yet.
           </p>
         )}
         <SaveButtons
-          does={job ? "Save the change" : "Put it on the schedule"}
+          does={job ? "Save" : "Create job"}
           busy={busy}
           denied={denied}
           waits={theirs}
@@ -154,7 +155,7 @@ interface Part {
 }
 
 function Target({ draft, set, fault }: Part & { fault: string | undefined }) {
-  const agents = useAnswer("/v1/agents", undefined, { keep: true });
+  const agents = useApi("/v1/agents", undefined, { keep: true });
   const known = useMemo(() => {
     const items = agents.data?.items ?? [];
     const names = {
@@ -172,9 +173,9 @@ function Target({ draft, set, fault }: Part & { fault: string | undefined }) {
           size="xs"
           label="To"
           data={[
-            { value: "capability", label: "whoever of a type" },
+            { value: "capability", label: "any agent of type" },
             { value: "agent", label: "one agent" },
-            { value: "cluster", label: "somebody of a cluster" },
+            { value: "cluster", label: "any agent of cluster" },
           ]}
           allowDeselect={false}
           value={draft.target_kind}
@@ -182,7 +183,7 @@ function Target({ draft, set, fault }: Part & { fault: string | undefined }) {
         />
         <Autocomplete
           size="xs"
-          label="Named"
+          label="Target"
           data={known}
           limit={30}
           value={draft.target_name}
@@ -191,7 +192,7 @@ function Target({ draft, set, fault }: Part & { fault: string | undefined }) {
         />
       </div>
       {named && agents.data && !known.includes(named) && (
-        <p className={classes.note}>Nobody here is called so yet: what it sends waits until somebody is.</p>
+        <p className={classes.note}>No such target yet; messages queue until one registers.</p>
       )}
     </>
   );
@@ -202,11 +203,11 @@ function More({ draft, set, give }: Part & { give: (name: keyof Draft) => object
     <div className={classes.pair}>
       <Select
         size="xs"
-        label="When it was missed"
+        label="Misfire policy"
         data={[
-          { value: "run_once", label: "make up for the newest" },
-          { value: "skip", label: "leave it out" },
-          { value: "run_all", label: "make up for all" },
+          { value: "run_once", label: "Run latest missed" },
+          { value: "skip", label: "Skip" },
+          { value: "run_all", label: "Run all missed" },
         ]}
         allowDeselect={false}
         value={draft.misfire}
@@ -214,20 +215,20 @@ function More({ draft, set, give }: Part & { give: (name: keyof Draft) => object
       />
       <Select
         size="xs"
-        label="While the one before is at work"
+        label="Overlap policy"
         data={[
-          { value: "allow", label: "send all the same" },
-          { value: "skip", label: "leave it out" },
-          { value: "queue", label: "put it in line" },
+          { value: "allow", label: "Allow overlap" },
+          { value: "skip", label: "Skip" },
+          { value: "queue", label: "Queue" },
         ]}
         allowDeselect={false}
         value={draft.overlap}
         onChange={(value) => set({ overlap: (value ?? "allow") as Draft["overlap"] })}
       />
-      <TextInput label="Tries" inputMode="numeric" {...give("max_tries")} />
-      <TextInput label="Jitter, s" inputMode="numeric" {...give("jitter_s")} />
-      <TextInput label="On time within, s" inputMode="numeric" {...give("grace_s")} />
-      <TextInput label="Speaks in session" placeholder="a new one each time" {...give("session_id")} />
+      <TextInput label="Attempts" inputMode="numeric" {...give("max_tries")} />
+      <TextInput label="Jitter (s)" inputMode="numeric" {...give("jitter_s")} />
+      <TextInput label="Grace period (s)" inputMode="numeric" {...give("grace_s")} />
+      <TextInput label="Session" placeholder="a new one each time" {...give("session_id")} />
     </div>
   );
 }

@@ -1,47 +1,48 @@
-// All jobs: to whom, when in plain words, what comes next, how the last runs went; and beside them the one that
-// is chosen, or the form of a new one.
+// All jobs: target, schedule in plain words, next run, results of the last runs; and next to them the
+// selected one, or the form for a new one.
 import { Button, CloseButton, SegmentedControl, TextInput } from "@mantine/core";
 import { useMemo } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { noun, plural } from "~/plural";
 import type { JobItem, RecentRun } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { exact } from "~/widgets/clock";
 import { type Column, Grid } from "~/widgets/Grid";
 import { Tag } from "~/widgets/Mark";
 import { useNow } from "~/widgets/now";
-import { Empty, Loading, Trouble } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
+import { Empty, ErrorNotice, Loading } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/users";
 import { useSearchText } from "~/widgets/useSearchText";
 import classes from "../Scheduler.module.css";
 import { binsFor, windowOf } from "../timeline/strip";
 import { useJobs } from "../useSchedule";
 import { Job } from "./Job";
 import { JobForm } from "./JobForm";
-import { pick, RUNS, readShown, STATES, scheduleSaid, targetSaid, until } from "./words";
+import { pick, RUNS, readShown, STATES, scheduleText, targetText, until } from "./jobText";
 
 export const NEW = "new";
 
 interface Row {
   job: JobItem;
-  /** Undefined where they were not asked for: of reminders, and of jobs beyond the newest hundred. */
+  /** Undefined if not loaded: for reminders, and for jobs beyond the newest hundred. */
   recent: readonly RecentRun[] | undefined;
 }
 
 export function Jobs() {
   const [url, setUrl] = useUrl();
   const shown = readShown(url);
-  const asked = useJobs(shown.reminders);
+  const query = useJobs(shown.reminders);
   const recent = useRecent(url.window);
   const { q, state } = shown;
   const rows = useMemo(
     (): Row[] =>
-      pick(asked.data?.items ?? [], { q, state }).map((job) => ({ job, recent: recent[job.job_id] })),
-    [asked.data, q, state, recent],
+      pick(query.data?.items ?? [], { q, state }).map((job) => ({ job, recent: recent[job.job_id] })),
+    [query.data, q, state, recent],
   );
   const denied = useWhyNot("operate");
   const search = useSearchText(q, (next) => setUrl({ q: next }, true));
-  const empty = asked.data?.items.length === 0 && !shown.reminders;
-  const total = asked.data?.items.length ?? 0;
+  const empty = query.data?.items.length === 0 && !shown.reminders;
+  const total = query.data?.items.length ?? 0;
   return (
     <div className={classes.split} data-alone={url.job === undefined || undefined}>
       <div className={classes.main}>
@@ -50,15 +51,15 @@ export function Jobs() {
             size="xs"
             type="text"
             className={classes.search}
-            aria-label="Search jobs by name, target, words"
-            placeholder="name, target, words"
+            aria-label="Search jobs by name, target, schedule"
+            placeholder="name, target, schedule"
             value={search.text}
             onChange={(event) => search.type(event.currentTarget.value)}
             rightSection={
               search.text && (
                 <CloseButton
                   size="xs"
-                  aria-label="clear the search"
+                  aria-label="Clear search"
                   onClick={() => {
                     search.clear();
                     setUrl({ q: null }, true);
@@ -76,7 +77,7 @@ export function Jobs() {
           />
           <SegmentedControl
             size="xs"
-            aria-label="Whose"
+            aria-label="Kind"
             data={[
               { value: "0", label: "Jobs" },
               { value: "1", label: "Reminders" },
@@ -95,7 +96,7 @@ export function Jobs() {
             </Button>
           </span>
         </search>
-        {asked.data && rows.length > 0 && (
+        {query.data && rows.length > 0 && (
           <Grid
             label={shown.reminders ? "Reminders" : "Jobs"}
             columns={COLUMNS}
@@ -105,30 +106,30 @@ export function Jobs() {
             onOpen={({ job }) => setUrl({ job: job.job_id, edit: null })}
           />
         )}
-        {!asked.data && asked.error && <Trouble problem={asked.error} again={() => asked.refetch()} />}
-        {!asked.data && !asked.error && <Loading rows={6} />}
+        {!query.data && query.error && <ErrorNotice problem={query.error} again={() => query.refetch()} />}
+        {!query.data && !query.error && <Loading rows={6} />}
         {empty && (
           <Empty
             command={
               'observatory jobs add morning-check --cron "0 9 * * 1-5" --to AGENT --intent "Check the canary"'
             }
           >
-            No job yet. One says when, to whom and what: a message then goes to an agent, a type or a cluster.
-            Make one with New job…, or:
+            No jobs yet. A job sends a message to an agent, a type or a cluster on a schedule. Create one with
+            New job…, or:
           </Empty>
         )}
-        {shown.reminders && total === 0 && asked.data && (
+        {shown.reminders && total === 0 && query.data && (
           <Empty command={'session.remind(in_s=3600, payload={"check": "the error rate"})'}>
-            No agent has asked for a reminder. One does it in its own session:
+            No reminders. An agent sets one in its own session:
           </Empty>
         )}
-        {asked.data && total > 0 && (
+        {query.data && total > 0 && (
           <p className={classes.foot} role="status">
-            {asked.error && <span className={classes.stale}>Not up to date: {asked.error.message}</span>}
+            {query.error && <span className={classes.stale}>Not up to date: {query.error.message}</span>}
             <span>
               {rows.length === total ? total : `${rows.length} of ${total}`}{" "}
-              {shown.reminders ? "reminders" : total === 1 ? "job" : "jobs"}
-              {asked.data.more && " or more"}
+              {shown.reminders ? "reminders" : noun(total, "job")}
+              {query.data.more && " or more"}
             </span>
             {rows.length === 0 && (
               <button type="button" className={classes.link} onClick={() => setUrl({ q: null, state: null })}>
@@ -140,7 +141,7 @@ export function Jobs() {
         )}
       </div>
       {url.job !== undefined && (
-        <aside className={classes.aside} aria-label="The chosen job" tabIndex={-1}>
+        <aside className={classes.aside} aria-label="Selected job" tabIndex={-1}>
           {url.job === NEW ? (
             <JobForm key={NEW} job={null} end={(made) => setUrl({ job: made?.job_id ?? null })} />
           ) : (
@@ -154,14 +155,14 @@ export function Jobs() {
 
 const keyOf = ({ job }: Row) => job.job_id;
 
-/** The last runs of each job; the same answer as the timeline's. */
+/** The last runs of each job; shares the timeline's response. */
 function useRecent(window: string | undefined): Record<string, readonly RecentRun[]> {
   const hours = Number(windowOf(window));
-  // Whatever the strip's width asked for, the runs in it are the same.
-  const asked = useAnswer("/v1/jobs/timeline", { hours, bins: binsFor(1_000) }, { keep: true, every: 4_000 });
+  // Independent of the bin width the strip requested, its runs are the same.
+  const query = useApi("/v1/jobs/timeline", { hours, bins: binsFor(1_000) }, { keep: true, every: 4_000 });
   return useMemo(
-    () => Object.fromEntries((asked.data?.lanes ?? []).map((lane) => [lane.job_id, lane.recent])),
-    [asked.data],
+    () => Object.fromEntries((query.data?.lanes ?? []).map((lane) => [lane.job_id, lane.recent])),
+    [query.data],
   );
 }
 
@@ -178,14 +179,14 @@ export function Marks({ runs, most }: { runs: readonly RecentRun[]; most: number
   return (
     <span className={classes.marks}>
       <span className="unseen">
-        last {shown.length} runs, {failed} failed
+        last {plural(shown.length, "run")}, {failed} failed
       </span>
       {shown.map((run) => (
         <span
           key={run.scheduled_for}
           aria-hidden
           data-tone={RUNS[run.state].tone}
-          title={`${exact(run.scheduled_for)}: ${RUNS[run.state].word}${run.reason ? `, ${run.reason}` : ""}${run.manual ? " (by hand)" : ""}`}
+          title={`${exact(run.scheduled_for)}: ${RUNS[run.state].word}${run.reason ? `, ${run.reason}` : ""}${run.manual ? " (manual)" : ""}`}
         >
           {RUNS[run.state].mark}
         </span>
@@ -209,13 +210,13 @@ const COLUMNS: readonly Column<Row>[] = [
       </span>
     ),
   },
-  { id: "target", title: "To", width: "15%", from: 640, cell: ({ job }) => targetSaid(job.target) },
+  { id: "target", title: "To", width: "15%", from: 640, cell: ({ job }) => targetText(job.target) },
   {
     id: "schedule",
     title: "When",
     width: "26%",
     from: 520,
-    cell: ({ job }) => <span title={`${job.cron ?? job.at} (${job.zone})`}>{scheduleSaid(job)}</span>,
+    cell: ({ job }) => <span title={`${job.cron ?? job.at} (${job.zone})`}>{scheduleText(job)}</span>,
   },
   { id: "next", title: "Next", width: 84, cell: ({ job }) => <Next job={job} /> },
   {
@@ -224,7 +225,7 @@ const COLUMNS: readonly Column<Row>[] = [
     width: 176,
     from: 420,
     cell: ({ recent }) =>
-      recent ? <Marks runs={recent} most={14} /> : <span className={classes.faint}>open it to see them</span>,
+      recent ? <Marks runs={recent} most={14} /> : <span className={classes.faint}>open to see them</span>,
   },
   {
     id: "state",

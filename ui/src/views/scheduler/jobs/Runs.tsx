@@ -1,33 +1,33 @@
-// What came of a job's firings, newest first: state, when, how many tries, why not, and where it went.
+// The runs of a job, newest first: state, time, attempts, failure reason, and destination.
 import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { JobItem, RunItem } from "~/protocol/openapi";
-import { usePeek } from "~/shell/peeking";
+import { usePeek } from "~/shell/peek";
 import { Ago } from "~/widgets/Figures";
+import { span } from "~/widgets/format";
 import { Tag } from "~/widgets/Mark";
 import { useNow } from "~/widgets/now";
-import { Panel, Shown } from "~/widgets/Panel";
-import { span } from "~/widgets/words";
+import { Loaded, Panel } from "~/widgets/Panel";
 import classes from "../Scheduler.module.css";
-import { RUNS, reasonSaid, until } from "./words";
+import { RUNS, reasonText, until } from "./jobText";
 
 const [FEW, MANY] = [10, 200];
 
 export function Runs({ job }: { job: JobItem }) {
   const [limit, setLimit] = useState(FEW);
-  const asked = useAnswer(
+  const query = useApi(
     "/v1/jobs/{job_id}/runs",
     { limit },
     { params: { job_id: job.job_id }, every: 3_000, keep: true },
   );
   return (
-    <Panel title="Runs" aside={job.runs > 0 ? `${job.runs} in all` : undefined}>
-      <Shown asked={asked}>
+    <Panel title="Runs" aside={job.runs > 0 ? `${job.runs} total` : undefined}>
+      <Loaded query={query}>
         {({ items, next_cursor }) =>
           items.length === 0 ? (
-            <p className={classes.calm}>It has not run yet. Run now sends it once, beside its times.</p>
+            <p className={classes.calm}>No runs yet. Run now runs it once, off schedule.</p>
           ) : (
             <>
               <ul className={classes.list} aria-label={`Runs of ${job.name}`}>
@@ -49,7 +49,7 @@ export function Runs({ job }: { job: JobItem }) {
             </>
           )
         }
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }
@@ -65,7 +65,7 @@ function Run({ run }: { run: RunItem }) {
         {sign.mark} {sign.word}
       </Tag>
       <Ago at={run.scheduled_for} />
-      {run.manual && <span className={classes.faint}>by hand</span>}
+      {run.manual && <span className={classes.faint}>manual</span>}
       {run.tries > 1 && <span className={classes.faint}>{run.tries} tries</span>}
       {late > 5_000 && <span className={classes.faint}>{span(late)} late</span>}
       {run.state === "sent" && (
@@ -88,7 +88,7 @@ function Run({ run }: { run: RunItem }) {
           </Link>
         )}
       </span>
-      {run.reason && <span className={classes.why}>Why: {reasonSaid(run.reason)}</span>}
+      {run.reason && <span className={classes.why}>Reason: {reasonText(run.reason)}</span>}
       {run.next_try_at && <span className={classes.why}>tried again {until(run.next_try_at, now)}</span>}
     </li>
   );

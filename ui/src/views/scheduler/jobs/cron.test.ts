@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { fieldsOf, pointAt, underline } from "./cron";
 
-const NOT = (field: string) => `the cron line cannot be read: its field ${field} is not possible`;
+const NOT = (field: string) => `the cron line cannot be parsed: invalid field: ${field}`;
 const FIVE =
-  "the cron line cannot be read: it has five fields (minute, hour, day of month, month, day of week), or six with seconds first";
+  "the cron line cannot be parsed: it needs five fields (minute, hour, day of month, month, day of week), or six with seconds first";
 
-describe("the pointer into a cron line", () => {
+describe("the pointer into a cron expression", () => {
   it.each([
     ["61 * * * *", "minute", "^^"],
     ["0 25 * * *", "hour", "  ^^"],
@@ -15,17 +15,17 @@ describe("the pointer into a cron line", () => {
   ])("%s, at its %s", (cron, field, marks) => {
     const found = pointAt(cron, NOT(field));
     expect(found && underline(found)).toBe(marks);
-    expect(found?.says).toContain("is not possible");
+    expect(found?.says).toContain("is invalid");
   });
 
-  it("says which fields are missing, and which are too many", () => {
+  it("reports missing and surplus fields", () => {
     expect(pointAt("0 9 * *", FIVE)).toMatchObject({ start: 7, says: "day of week is missing" });
     expect(pointAt("soon", FIVE)?.says).toBe("hour, day of month, month, day of week are missing");
     expect(pointAt("0 0 9 * * 1 2027", FIVE)).toMatchObject({ start: 12, length: 4 });
   });
 
-  it("points nowhere when the line as a whole is meant", () => {
-    expect(pointAt("0 0 30 2 *", "the cron line matches no time of the next 50 years")).toBeNull();
+  it("points nowhere when the error concerns the whole expression", () => {
+    expect(pointAt("0 0 30 2 *", "the cron line matches no time in the next 50 years")).toBeNull();
   });
 
   it("reads six fields as seconds first", () => {

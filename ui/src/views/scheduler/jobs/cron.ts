@@ -1,4 +1,5 @@
-// Where in a cron line the gateway found what it cannot read, so that it can be pointed at. Pure.
+// Where in a cron expression the gateway found an error, so that it can be pointed at. Pure.
+import { noun } from "~/plural";
 
 const FIELDS = ["minute", "hour", "day-of-month", "month", "day-of-week"] as const;
 export const NAMES: Record<string, string> = {
@@ -16,7 +17,7 @@ export interface Field {
   start: number;
 }
 
-/** The fields of a line by their places; six of them begin with seconds. */
+/** The fields of an expression by position; with six, the first is seconds. */
 export function fieldsOf(cron: string): Field[] {
   const found = [...cron.matchAll(/\S+/g)];
   const names = found.length === 6 ? ["second", ...FIELDS] : FIELDS;
@@ -27,7 +28,7 @@ export function fieldsOf(cron: string): Field[] {
   }));
 }
 
-export interface Pointed {
+export interface CronFault {
   start: number;
   length: number;
   says: string;
@@ -42,16 +43,16 @@ const WANTED: Record<string, string> = {
   "day-of-week": "0–7 or SUN–SAT (0 and 7 are Sunday)",
 };
 
-/** What the refusal is about; null when it is about no one field. */
-export function pointAt(cron: string, problem: string): Pointed | null {
+/** The field a refusal is about; null if it concerns no single field. */
+export function pointAt(cron: string, problem: string): CronFault | null {
   const fields = fieldsOf(cron);
-  const named = /its field (\S+) is not possible/.exec(problem)?.[1];
+  const named = /invalid field: (\S+)/.exec(problem)?.[1];
   const bad = fields.find(({ name }) => name === named);
   if (bad)
     return {
       start: bad.start,
       length: bad.text.length,
-      says: `${NAMES[bad.name] ?? bad.name}: “${bad.text}” is not possible; give ${WANTED[bad.name] ?? "a number"}, * or a list`,
+      says: `${NAMES[bad.name] ?? bad.name}: “${bad.text}” is invalid; use ${WANTED[bad.name] ?? "a number"}, * or a list`,
     };
   if (!/five fields/.test(problem)) return null;
   const extra = fields[6];
@@ -59,17 +60,17 @@ export function pointAt(cron: string, problem: string): Pointed | null {
     return {
       start: extra.start,
       length: cron.length - extra.start,
-      says: `${fields.length} fields; a line has five, or six with seconds first`,
+      says: `${fields.length} fields; a cron expression has five, or six with seconds first`,
     };
   const missing = FIELDS.slice(fields.length).map((name) => NAMES[name]);
   return {
     start: cron.trimEnd().length,
     length: 1,
-    says: `${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} missing`,
+    says: `${missing.join(", ")} ${noun(missing.length, "is", "are")} missing`,
   };
 }
 
 /** The pointer as a line of text under the other: `     ^^`. */
-export function underline({ start, length }: Pointed): string {
+export function underline({ start, length }: CronFault): string {
   return " ".repeat(start) + "^".repeat(Math.max(1, length));
 }

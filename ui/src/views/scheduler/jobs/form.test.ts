@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { JobItem } from "~/protocol/openapi";
 import { bodyOf, draftOf, fieldOf, fresh, isOver, read } from "./form";
-import { pick, reasonSaid, scheduleSaid, targetSaid, until } from "./words";
+import { pick, reasonText, scheduleText, targetText, until } from "./jobText";
 
 const JOB = {
   job_id: "job_1",
@@ -26,8 +26,8 @@ const JOB = {
   asked_by: null,
 } as unknown as JobItem;
 
-describe("a job as it is typed", () => {
-  it("comes back as it was", () => {
+describe("the job form", () => {
+  it("round-trips", () => {
     expect(read(draftOf(JOB)).body).toEqual(bodyOf(JOB));
   });
 
@@ -36,7 +36,7 @@ describe("a job as it is typed", () => {
     expect(read(draftOf(once)).body?.at).toBe("2027-01-31T09:30:00.000Z");
   });
 
-  it("has every fault at its field", () => {
+  it("reports every fault at its field", () => {
     const faults = read({
       ...fresh("UTC"),
       cron: " ",
@@ -47,35 +47,35 @@ describe("a job as it is typed", () => {
     expect(Object.keys(faults).sort()).toEqual(
       ["cron", "intent", "jitter_s", "max_tries", "name", "payload", "target_name"].sort(),
     );
-    expect(faults.payload).toContain("is an object");
-    expect(read({ ...draftOf(JOB), payload: "{" }).faults.payload).toContain("This is no JSON");
+    expect(faults.payload).toContain("must be an object");
+    expect(read({ ...draftOf(JOB), payload: "{" }).faults.payload).toContain("Invalid JSON");
     expect(read({ ...draftOf(JOB), kind: "once", at: "" }).faults.at).toBeDefined();
   });
 
   it.each([
-    ["name_taken", "another job is called so already", "name"],
-    ["bad_schedule", "the zone is not known; give an IANA name", "zone"],
-    ["bad_schedule", "the cron line cannot be read: it has five fields", "cron"],
-    ["bad_schedule", "at is a time such as 2027", "at"],
+    ["name_taken", "a job with that name already exists", "name"],
+    ["bad_schedule", "unknown time zone; use an IANA name", "zone"],
+    ["bad_schedule", "the cron line cannot be parsed: it needs five fields", "cron"],
+    ["bad_schedule", "at must be a time such as 2027", "at"],
     ["too_many_jobs", "a tenant has at most 1000 jobs", null],
   ])("a refusal (%s: %s) belongs to %s", (reason, message, field) => {
     expect(fieldOf(reason, message)).toBe(field);
   });
 });
 
-describe("how jobs read", () => {
+describe("job texts", () => {
   it("in plain words", () => {
-    expect(scheduleSaid(JOB)).toBe("at 09:00 on Monday through Friday, Europe/Berlin");
-    expect(targetSaid(JOB.target)).toBe("type:sweeper");
+    expect(scheduleText(JOB)).toBe("at 09:00 on Monday through Friday, Europe/Berlin");
+    expect(targetText(JOB.target)).toBe("type:sweeper");
     const now = Date.parse("2026-11-17T07:56:00Z");
     expect(until("2026-11-17T08:00:00Z", now)).toBe("in 4 min");
     expect(until("2026-11-17T07:55:30Z", now)).toBe("30 s late");
-    expect(reasonSaid("policy_denied by rule pol_1")).toBe(
-      "a policy rule denies it (policy_denied by rule pol_1)",
+    expect(reasonText("policy_denied by rule pol_1")).toBe(
+      "denied by a policy rule (policy_denied by rule pol_1)",
     );
   });
 
-  it("failing ones first, then what fires next, and found by any of their words", () => {
+  it("failing jobs first, then by next run, found by any of their words", () => {
     const jobs = [
       { ...JOB, job_id: "b", next_at: "2026-11-18T08:00:00Z" },
       { ...JOB, job_id: "a" },
@@ -93,7 +93,7 @@ describe("how jobs read", () => {
   });
 });
 
-it("gives no moment that is over back to a job: it would fire at once", () => {
+it("never restores a past time to a job: it would run at once", () => {
   const now = Date.parse("2026-11-16T12:00:00Z");
   expect(isOver({ at: "2026-11-16T11:59:59Z" }, now)).toBe(true);
   expect(isOver({ at: "2026-11-16T12:00:01Z" }, now)).toBe(false);

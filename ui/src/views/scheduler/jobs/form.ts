@@ -1,4 +1,4 @@
-// A job as it is typed: texts, read into what the gateway takes, with every fault at its field. Pure.
+// The job form: text fields, parsed into the gateway's request, with every fault at its field. Pure.
 import type { ChangeJobBody, JobBody, JobItem } from "~/protocol/openapi";
 
 export type TargetKind = JobBody["target"]["kind"];
@@ -6,7 +6,7 @@ export interface Draft {
   name: string;
   kind: "cron" | "once";
   cron: string;
-  /** As `<input type="datetime-local">` says it, in the viewer's zone. */
+  /** The value of `<input type="datetime-local">`, in the viewer's zone. */
   at: string;
   zone: string;
   target_kind: TargetKind;
@@ -70,20 +70,20 @@ export function draftOf(job: JobItem): Draft {
 export type Faults = Partial<Record<keyof Draft, string>>;
 
 function whole(text: string, low: number, high: number): number | string {
-  if (!/^\d+$/.test(text.trim())) return "Give a whole number.";
+  if (!/^\d+$/.test(text.trim())) return "Enter a whole number.";
   const value = Number(text);
-  return value < low || value > high ? `From ${low} to ${high}.` : value;
+  return value < low || value > high ? `Must be from ${low} to ${high}.` : value;
 }
 
-/** What would be sent, or what is wrong with it. The cron line is the gateway's to judge. */
+/** The request body, or its faults. The cron expression is validated by the gateway. */
 export function read(draft: Draft): { body: JobBody | null; faults: Faults } {
   const faults: Faults = {};
-  if (!draft.name.trim()) faults.name = "Give it a name.";
-  if (!draft.target_name.trim()) faults.target_name = "Say to whom it goes.";
-  if (!draft.intent.trim()) faults.intent = "Say what is to be done.";
-  if (draft.kind === "cron" && !draft.cron.trim()) faults.cron = "Give a cron line.";
+  if (!draft.name.trim()) faults.name = "Enter a name.";
+  if (!draft.target_name.trim()) faults.target_name = "Enter a target.";
+  if (!draft.intent.trim()) faults.intent = "Enter an intent.";
+  if (draft.kind === "cron" && !draft.cron.trim()) faults.cron = "Enter a cron expression.";
   const moment = Date.parse(draft.at);
-  if (draft.kind === "once" && Number.isNaN(moment)) faults.at = "Give a day and a time.";
+  if (draft.kind === "once" && Number.isNaN(moment)) faults.at = "Enter a date and time.";
   const payload = payloadOf(draft.payload);
   if (typeof payload === "string") faults.payload = payload;
   const numbers = {
@@ -119,13 +119,13 @@ function payloadOf(text: string): Record<string, unknown> | string {
     const value: unknown = JSON.parse(text);
     if (value !== null && typeof value === "object" && !Array.isArray(value))
       return value as Record<string, unknown>;
-    return "A payload is an object: { … }.";
+    return "The payload must be an object: { … }.";
   } catch (error) {
-    return `This is no JSON: ${(error as Error).message}`;
+    return `Invalid JSON: ${(error as Error).message}`;
   }
 }
 
-/** A job's settings as they can be sent again: for an undo. */
+/** A job's settings as they can be sent again, for an undo. */
 export function bodyOf(job: JobItem): ChangeJobBody {
   return {
     name: job.name,
@@ -143,7 +143,7 @@ export function bodyOf(job: JobItem): ChangeJobBody {
   };
 }
 
-/** Which field a refusal of the gateway belongs to; null when to none. */
+/** The field a refusal of the gateway belongs to; null if none. */
 export function fieldOf(reason: string, message: string): keyof Draft | null {
   if (reason === "name_taken") return "name";
   if (reason === "bad_schedule") return /zone/.test(message) ? "zone" : /^at /.test(message) ? "at" : "cron";
@@ -151,7 +151,7 @@ export function fieldOf(reason: string, message: string): keyof Draft | null {
   return null;
 }
 
-/** One whose only moment is over: given back to it, it would fire at once, so that is no undo. */
+/** A job whose only time is past: restored, it would run at once, so there is no undo. */
 export function isOver({ at }: Pick<JobItem, "at">, nowMs = Date.now()): boolean {
   return at !== null && Date.parse(at) <= nowMs;
 }

@@ -1,19 +1,20 @@
-// Scaling triggers: what each watches, how that stands now, what it suggests, and whether it does.
+// Scaling triggers: condition, present level, suggestion, and state.
 import { Button } from "@mantine/core";
 import { useMemo } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { plural } from "~/plural";
 import type { RuleItem, TriggerLevel } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { type Column, Grid } from "~/widgets/Grid";
 import { Tag } from "~/widgets/Mark";
 import { useNow } from "~/widgets/now";
-import { Empty, Loading, Trouble } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
+import { Empty, ErrorNotice, Loading } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/users";
 import classes from "../Scheduler.module.css";
 import own from "./Scaling.module.css";
 import { Trigger } from "./Trigger";
 import { TriggerForm } from "./TriggerForm";
-import { figure, levelsOf, standingOf, suggestSaid, watchSaid } from "./triggers";
+import { conditionText, figure, levelsOf, standingOf, suggestionText } from "./triggers";
 
 export const NEW = "new";
 
@@ -24,13 +25,13 @@ interface Row {
 
 export function Scaling() {
   const [url, setUrl] = useUrl();
-  const asked = useAnswer("/v1/scaling-triggers", undefined, { every: 5_000, keep: true });
-  const levels = useAnswer("/v1/scaling-triggers/levels", undefined, { every: 4_000, keep: true });
+  const query = useApi("/v1/scaling-triggers", undefined, { every: 5_000, keep: true });
+  const levels = useApi("/v1/scaling-triggers/levels", undefined, { every: 4_000, keep: true });
   const denied = useWhyNot("admin");
   const rows = useMemo((): Row[] => {
     const known = new Map(levels.data?.items.map((one) => [one.rule_id, one]));
-    return (asked.data?.items ?? []).map((rule) => ({ rule, level: known.get(rule.rule_id) }));
-  }, [asked.data, levels.data]);
+    return (query.data?.items ?? []).map((rule) => ({ rule, level: known.get(rule.rule_id) }));
+  }, [query.data, levels.data]);
   const chosen = rows.find(({ rule }) => rule.rule_id === url.trigger);
   const close = () => setUrl({ trigger: null, edit: null });
   return (
@@ -38,7 +39,7 @@ export function Scaling() {
       <div className={classes.main}>
         <div className={classes.bar}>
           <p className={classes.faint}>
-            A trigger suggests more or fewer agents to whoever is told; the gateway starts none itself.
+            A trigger suggests more or fewer agents to its channels; the gateway starts none itself.
           </p>
           <span className={classes.right}>
             <Button
@@ -61,39 +62,35 @@ export function Scaling() {
             onOpen={({ rule }) => setUrl({ trigger: rule.rule_id, edit: null })}
           />
         )}
-        {!asked.data && asked.error && <Trouble problem={asked.error} again={() => asked.refetch()} />}
-        {!asked.data && !asked.error && <Loading rows={4} />}
-        {asked.data?.items.length === 0 && (
+        {!query.data && query.error && <ErrorNotice problem={query.error} again={() => query.refetch()} />}
+        {!query.data && !query.error && <Loading rows={4} />}
+        {query.data?.items.length === 0 && (
           <Empty
             command={
               'observatory scaling add "More coders" queue_depth up --amount 2 --target coder --threshold 50'
             }
           >
-            No trigger yet. One watches queues, silent agents, circuits or money, and tells your orchestrator
-            by webhook to start or stop agents. Make one with New trigger…, or:
+            No triggers yet. A trigger watches queues, silent agents, circuits or spend, and notifies your
+            orchestrator by webhook to start or stop agents. Create one with New trigger…, or:
           </Empty>
         )}
-        {asked.data && (
+        {query.data && (
           <p className={classes.foot} role="status">
-            {(asked.error ?? levels.error) && (
-              <span className={classes.stale}>Not up to date: {(asked.error ?? levels.error)?.message}</span>
+            {(query.error ?? levels.error) && (
+              <span className={classes.stale}>Not up to date: {(query.error ?? levels.error)?.message}</span>
             )}
-            {rows.length > 0 && (
-              <span>
-                {rows.length} {rows.length === 1 ? "trigger" : "triggers"}
-              </span>
-            )}
+            {rows.length > 0 && <span>{plural(rows.length, "trigger")}</span>}
             {denied && <span>{denied}</span>}
           </p>
         )}
       </div>
       {url.trigger !== undefined && (
-        <aside className={classes.aside} aria-label="The chosen trigger" tabIndex={-1}>
+        <aside className={classes.aside} aria-label="Selected trigger" tabIndex={-1}>
           {url.trigger === NEW || (chosen && url.edit === "1") ? (
             <TriggerForm
               key={url.trigger}
               rule={chosen?.rule ?? null}
-              conditions={asked.data?.conditions ?? []}
+              conditions={query.data?.conditions ?? []}
               end={(made) =>
                 setUrl({ trigger: made?.rule_id ?? (url.trigger === NEW ? null : url.trigger), edit: null })
               }
@@ -101,9 +98,9 @@ export function Scaling() {
           ) : chosen ? (
             <Trigger key={url.trigger} rule={chosen.rule} level={chosen.level} close={close} />
           ) : (
-            asked.data && (
+            query.data && (
               <Empty>
-                There is no such trigger here.{" "}
+                There is no such trigger.{" "}
                 <button type="button" className={classes.link} onClick={close}>
                   Show all triggers
                 </button>
@@ -130,7 +127,7 @@ function State({ rule }: { rule: RuleItem }) {
 
 export function LevelBar({ rule, level }: Row) {
   const [nearest] = levelsOf(rule, level);
-  if (!nearest) return <span className={classes.faint}>{level ? "nothing to count" : "–"}</span>;
+  if (!nearest) return <span className={classes.faint}>{level ? "no data" : "–"}</span>;
   return (
     <span className={own.level} data-breaches={nearest.breaches || undefined}>
       <span className={own.track} aria-hidden>
@@ -149,12 +146,12 @@ const COLUMNS: readonly Column<Row>[] = [
   { id: "name", title: "Trigger", cell: ({ rule }) => rule.name },
   {
     id: "watches",
-    title: "Watches",
+    title: "Condition",
     width: "38%",
     from: 620,
-    cell: ({ rule }) => <span title={watchSaid(rule)}>{watchSaid(rule)}</span>,
+    cell: ({ rule }) => <span title={conditionText(rule)}>{conditionText(rule)}</span>,
   },
   { id: "level", title: "Now", width: 168, cell: (row) => <LevelBar {...row} /> },
-  { id: "suggests", title: "Suggests", width: 92, from: 460, cell: ({ rule }) => suggestSaid(rule) },
+  { id: "suggests", title: "Suggestion", width: 92, from: 460, cell: ({ rule }) => suggestionText(rule) },
   { id: "state", title: "State", width: 100, cell: ({ rule }) => <State rule={rule} /> },
 ];

@@ -1,18 +1,18 @@
-// One trigger: its level by subject, what it suggests to whom, and what can be done to it.
+// One trigger: its level by subject, its suggestion and channels, and its actions.
 import { Button, CloseButton } from "@mantine/core";
 import { useState } from "react";
-import { muteTrigger, removeTrigger, testTrigger } from "~/acts/scaling";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { muteTrigger, removeTrigger, testTrigger } from "~/commands/scaling";
 import type { RuleItem, TestAnswer, TriggerLevel } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { Ago, Id, Left } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
 import { useNow } from "~/widgets/now";
 import { Panel } from "~/widgets/Panel";
-import { useNames, useWhyNot } from "~/widgets/people";
-import { Sure } from "~/widgets/Sure";
+import { useNames, useWhyNot } from "~/widgets/users";
 import classes from "../Scheduler.module.css";
-import { figure, levelsOf, standingOf, suggestSaid, watchSaid } from "./triggers";
+import { conditionText, figure, levelsOf, standingOf, suggestionText } from "./triggers";
 
 interface Props {
   rule: RuleItem;
@@ -33,7 +33,7 @@ export function Trigger({ rule, level, close }: Props) {
         <CloseButton size="sm" aria-label="Close the trigger" onClick={close} />
       </header>
       <Acts rule={rule} isMuted={sign.word === "muted"} close={close} />
-      <Now rule={rule} level={level} />
+      <CurrentLevel rule={rule} level={level} />
       <About rule={rule} />
     </>
   );
@@ -92,22 +92,22 @@ function Acts({ rule, isMuted, close }: { rule: RuleItem; isMuted: boolean; clos
         {denied && <span className={classes.faint}>{denied}</span>}
       </div>
       {asking && (
-        <Sure
+        <ConfirmInline
           does={`Delete ${rule.name}`}
           onNo={() => setAsking(false)}
           onYes={async () => {
             if (await removeTrigger(rule.rule_id, rule.name)) close();
           }}
         >
-          <p>It watches and tells no more. What it told stays on record. This cannot be undone; Mute can.</p>
-        </Sure>
+          <p>It stops watching. Its past suggestions are kept. This cannot be undone; Mute can.</p>
+        </ConfirmInline>
       )}
       {tested && tested.outcomes.length > 0 && (
-        <Panel title="How the test was taken">
-          <ul className={classes.list} aria-label="How the test was taken">
+        <Panel title="Test result">
+          <ul className={classes.list} aria-label="Test result">
             {tested.outcomes.map((one) => (
               <li key={one.endpoint_id}>
-                <Tag tone={one.ok ? "good" : "alert"}>{one.ok ? "✓ taken" : "× not taken"}</Tag>
+                <Tag tone={one.ok ? "good" : "alert"}>{one.ok ? "✓ accepted" : "× failed"}</Tag>
                 {one.name ?? one.endpoint_id}
                 <span className={classes.why}>
                   {one.code ? `${one.code}: ` : ""}
@@ -122,22 +122,22 @@ function Acts({ rule, isMuted, close }: { rule: RuleItem; isMuted: boolean; clos
   );
 }
 
-function Now({ rule, level }: { rule: RuleItem; level: TriggerLevel | undefined }) {
+function CurrentLevel({ rule, level }: { rule: RuleItem; level: TriggerLevel | undefined }) {
   const levels = levelsOf(rule, level);
   return (
     <Panel
-      title="How it stands now"
-      aside={level && level.of > levels.length ? `the nearest of ${level.of}` : undefined}
+      title="Current level"
+      aside={level && level.of > levels.length ? `the closest of ${level.of}` : undefined}
     >
       {levels.length === 0 ? (
-        <p className={classes.calm}>{level ? "There is nothing to count." : "Not told yet."}</p>
+        <p className={classes.calm}>{level ? "No data." : "Not evaluated yet."}</p>
       ) : (
         <ul className={classes.list} aria-label="Levels">
           {levels.map((one) => (
             <li key={one.subject}>
               {one.subject}
               <span className={classes.end}>
-                {one.breaches ? <Tag tone="alert">! past it</Tag> : null}{" "}
+                {one.breaches ? <Tag tone="alert">! breached</Tag> : null}{" "}
                 <b>{figure(rule.condition, one.value)}</b>
                 {rule.condition !== "breaker" && (
                   <span className={classes.faint}> of {figure(rule.condition, rule.threshold)}</span>
@@ -153,16 +153,19 @@ function Now({ rule, level }: { rule: RuleItem; level: TriggerLevel | undefined 
 
 function About({ rule }: { rule: RuleItem }) {
   const names = useNames();
-  const hooks = useAnswer("/v1/webhooks/out", undefined, { keep: true });
-  const told = rule.endpoint_ids.map(
+  const hooks = useApi("/v1/webhooks/out", undefined, { keep: true });
+  const channels = rule.endpoint_ids.map(
     (id) => hooks.data?.items.find((one) => one.endpoint_id === id)?.name ?? id,
   );
   const facts: [string, React.ReactNode][] = [
-    ["watches", watchSaid(rule)],
-    ["suggests", suggestSaid(rule)],
-    ["again", `after each ${rule.cooldown_s} s while it holds`],
-    ["tells", told.length > 0 ? told.join(", ") : "nobody outside: it only shows here and in the record"],
-    ["fires for", rule.open === 0 ? "nobody now" : `${rule.open} now`],
+    ["watches", conditionText(rule)],
+    ["suggests", suggestionText(rule)],
+    ["cooldown", `${rule.cooldown_s} s`],
+    [
+      "notifies",
+      channels.length > 0 ? channels.join(", ") : "no channel: shown here and in the audit trail only",
+    ],
+    ["firing", rule.open === 0 ? "no" : `${rule.open} now`],
     ...(rule.muted_until
       ? ([["muted", <Left key="muted" until={rule.muted_until} />]] as [string, React.ReactNode][])
       : []),
@@ -175,7 +178,7 @@ function About({ rule }: { rule: RuleItem }) {
     ["id", <Id key="id" id={rule.rule_id} length={20} />],
   ];
   return (
-    <Panel title="What it does">
+    <Panel title="Definition">
       <dl className={classes.facts}>
         {facts.map(([name, value]) => (
           <div key={name}>

@@ -1,13 +1,13 @@
-// A trigger made or changed. What is typed is kept until it is saved or thrown away.
+// Form to create or change a trigger. Input is kept until it is saved or discarded.
 import { Autocomplete, Checkbox, MultiSelect, Select, TextInput } from "@mantine/core";
 import { useMemo, useState } from "react";
-import { changeTrigger, createTrigger } from "~/acts/scaling";
 import type { Problem } from "~/api/client";
-import { askAgain, useAnswer } from "~/api/questions";
+import { refetch, useApi } from "~/api/queries";
+import { changeTrigger, createTrigger } from "~/commands/scaling";
 import type { ConditionItem, RuleItem } from "~/protocol/openapi";
 import { Panel } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
-import { SaveButtons, Theirs, useKept } from "../kept";
+import { useWhyNot } from "~/widgets/users";
+import { SaveButtons, Theirs, useFormDraft } from "../formDraft";
 import classes from "../Scheduler.module.css";
 import { type Draft, draftOf, type Faults, FRESH, read } from "./triggers";
 
@@ -18,21 +18,26 @@ interface Props {
 }
 
 export function TriggerForm({ rule, conditions, end }: Props) {
-  const [{ draft, was }, keep] = useKept(`trigger ${rule?.rule_id ?? "new"}`, rule, draftOf, () => FRESH);
+  const [{ draft, was }, keep] = useFormDraft(
+    `trigger ${rule?.rule_id ?? "new"}`,
+    rule,
+    draftOf,
+    () => FRESH,
+  );
   const [tried, setTried] = useState(false);
-  const [told, setTold] = useState<string | null>(null);
+  const [refusal, setRefusal] = useState<string | null>(null);
   const [taken, setTaken] = useState(false);
   const [busy, setBusy] = useState(false);
   const denied = useWhyNot("admin");
   const { body, faults } = read(draft);
   const shown: Faults = {
     ...(tried ? faults : {}),
-    ...(taken && { name: "Another one is called so already." }),
+    ...(taken && { name: "A trigger with that name already exists." }),
   };
   const theirs = rule !== null && was !== null && was !== rule.updated_at;
   const condition = conditions.find((one) => one.condition === draft.condition);
   const set = (changes: Partial<Draft>) => {
-    setTold(null);
+    setRefusal(null);
     if ("name" in changes) setTaken(false);
     keep({ draft: { ...draft, ...changes }, was });
   };
@@ -41,10 +46,10 @@ export function TriggerForm({ rule, conditions, end }: Props) {
     if (!body) return;
     setBusy(true);
     const refused = (problem: Problem) => {
-      if (problem.reason === "stale") askAgain("/v1/scaling-triggers");
+      if (problem.reason === "stale") refetch("/v1/scaling-triggers");
       else if (problem.reason === "name_taken") setTaken(true);
       else if (problem.reason === "bad_rule" || problem.reason === "unknown_endpoint")
-        setTold(problem.message);
+        setRefusal(problem.message);
       else return false;
       return true;
     };
@@ -63,7 +68,7 @@ export function TriggerForm({ rule, conditions, end }: Props) {
     error: shown[name],
     onChange: (event: React.ChangeEvent<HTMLInputElement>) => set({ [name]: event.currentTarget.value }),
   });
-  const title = rule ? "Change the trigger" : "A new trigger";
+  const title = rule ? "Change trigger" : "New trigger";
   return (
     <Panel title={rule ? `Change ${rule.name}` : title} label={title}>
       <form
@@ -80,7 +85,7 @@ export function TriggerForm({ rule, conditions, end }: Props) {
         <TextInput label="Name" placeholder="More coders" {...give("name")} />
         <Select
           size="xs"
-          label="Watches"
+          label="Condition"
           data={conditions.map((one) => ({ value: one.condition, label: one.text }))}
           allowDeselect={false}
           value={draft.condition}
@@ -95,11 +100,16 @@ export function TriggerForm({ rule, conditions, end }: Props) {
               });
           }}
         />
-        <Whose draft={draft} set={set} scopes={condition?.scopes ?? [draft.scope]} fault={shown.target} />
+        <ScopeFields
+          draft={draft}
+          set={set}
+          scopes={condition?.scopes ?? [draft.scope]}
+          fault={shown.target}
+        />
         <div className={classes.pair}>
           <Select
             size="xs"
-            label="When it is"
+            label="Comparison"
             data={[
               { value: "above", label: "at least" },
               { value: "below", label: "at most" },
@@ -114,12 +124,12 @@ export function TriggerForm({ rule, conditions, end }: Props) {
             inputMode="decimal"
             {...give("threshold")}
           />
-          <TextInput label="Lasting, s" inputMode="numeric" {...give("for_s")} />
+          <TextInput label="For (s)" inputMode="numeric" {...give("for_s")} />
         </div>
         <div className={classes.pair}>
           <Select
             size="xs"
-            label="Suggests"
+            label="Suggestion"
             data={[
               { value: "up", label: "▲ more agents" },
               { value: "down", label: "▼ fewer agents" },
@@ -128,23 +138,23 @@ export function TriggerForm({ rule, conditions, end }: Props) {
             value={draft.direction}
             onChange={(direction) => set({ direction: direction === "down" ? "down" : "up" })}
           />
-          <TextInput label="How many" inputMode="numeric" {...give("amount")} />
-          <TextInput label="Again after, s" inputMode="numeric" {...give("cooldown_s")} />
+          <TextInput label="Number of agents" inputMode="numeric" {...give("amount")} />
+          <TextInput label="Cooldown (s)" inputMode="numeric" {...give("cooldown_s")} />
         </div>
-        <Tells draft={draft} set={set} />
+        <NotificationsField draft={draft} set={set} />
         <Checkbox
           size="xs"
-          label="It is on"
+          label="Enabled"
           checked={draft.enabled}
           onChange={(event) => set({ enabled: event.currentTarget.checked })}
         />
-        {(told || (tried && !body)) && (
+        {(refusal || (tried && !body)) && (
           <p className={classes.trouble} role="alert">
-            ! Not saved: {told ?? "some fields are not right yet."}
+            ! Not saved: {refusal ?? "fix the errors above."}
           </p>
         )}
         <SaveButtons
-          does={rule ? "Save the change" : "Make the trigger"}
+          does={rule ? "Save" : "Create trigger"}
           busy={busy}
           denied={denied}
           waits={theirs}
@@ -168,16 +178,16 @@ const SCOPES: Partial<Record<Draft["scope"], string>> = {
   cluster: "of a cluster",
   agent: "of an agent",
   session: "of a session",
-  tenant: "of all together",
+  tenant: "of the tenant",
 };
 
-function Whose({
+function ScopeFields({
   draft,
   set,
   scopes,
   fault,
 }: Part & { scopes: readonly Draft["scope"][]; fault: string | undefined }) {
-  const agents = useAnswer("/v1/agents", undefined, { keep: true });
+  const agents = useApi("/v1/agents", undefined, { keep: true });
   const known = useMemo(() => {
     const items = agents.data?.items ?? [];
     const names: Partial<Record<Draft["scope"], (string | null)[]>> = {
@@ -191,7 +201,7 @@ function Whose({
     <div className={classes.pair}>
       <Select
         size="xs"
-        label="Whose"
+        label="Scope"
         data={scopes.map((one) => ({ value: one, label: SCOPES[one] ?? one }))}
         allowDeselect={false}
         value={draft.scope}
@@ -200,8 +210,8 @@ function Whose({
       {draft.scope !== "tenant" && (
         <Autocomplete
           size="xs"
-          label="Named"
-          placeholder={draft.compare === "below" ? "" : "each by itself"}
+          label="Target"
+          placeholder={draft.compare === "below" ? "" : "each separately"}
           data={known}
           limit={30}
           value={draft.target}
@@ -213,21 +223,20 @@ function Whose({
   );
 }
 
-function Tells({ draft, set }: Part) {
-  const hooks = useAnswer("/v1/webhooks/out", undefined, { keep: true });
+function NotificationsField({ draft, set }: Part) {
+  const hooks = useApi("/v1/webhooks/out", undefined, { keep: true });
   const items = hooks.data?.items ?? [];
   if (hooks.data && items.length === 0)
     return (
       <p className={classes.faint}>
-        There is no endpoint to tell yet:{" "}
-        <code className="mono">observatory webhooks add scaler https://…</code>
+        No webhook endpoint yet: <code className="mono">observatory webhooks add scaler https://…</code>
       </p>
     );
   return (
     <MultiSelect
       size="xs"
-      label="Tells"
-      placeholder={draft.endpoint_ids.length === 0 ? "nobody outside" : ""}
+      label="Notifications"
+      placeholder={draft.endpoint_ids.length === 0 ? "none" : ""}
       data={items.map((one) => ({ value: one.endpoint_id, label: one.name }))}
       value={draft.endpoint_ids}
       onChange={(endpoint_ids) => set({ endpoint_ids })}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { RuleItem } from "~/protocol/openapi";
-import { draftOf, FRESH, levelsOf, read, standingOf, suggestSaid, watchSaid } from "./triggers";
+import { conditionText, draftOf, FRESH, levelsOf, read, standingOf, suggestionText } from "./triggers";
 
 const RULE: RuleItem = {
   rule_id: "scl_1",
@@ -34,9 +34,9 @@ const level = (value: number, breaches = false) => ({
 
 describe("scaling triggers", () => {
   it("read as a sentence", () => {
-    expect(watchSaid(RULE)).toBe("messages not acknowledged of type coder ≥ 50");
+    expect(conditionText(RULE)).toBe("unacknowledged messages of type coder ≥ 50");
     expect(
-      watchSaid({
+      conditionText({
         ...RULE,
         condition: "burn_rate",
         scope: "tenant",
@@ -44,15 +44,15 @@ describe("scaling triggers", () => {
         for_s: 900,
         threshold: 0.5,
       }),
-    ).toBe("spent a minute of all ≥ $0.50 for 15 min");
-    expect(watchSaid({ ...RULE, condition: "breaker", target: null })).toBe("circuit open of any type");
-    expect([suggestSaid(RULE), suggestSaid({ direction: "down", amount: 1 })]).toEqual([
+    ).toBe("spend per minute of the tenant ≥ $0.50 for 15 min");
+    expect(conditionText({ ...RULE, condition: "breaker", target: null })).toBe("circuit open of any type");
+    expect([suggestionText(RULE), suggestionText({ direction: "down", amount: 1 })]).toEqual([
       "▲ 2 more",
       "▼ 1 fewer",
     ]);
   });
 
-  it("show how near the level is, from above and from below", () => {
+  it("show how close the level is, from above and from below", () => {
     expect(levelsOf(RULE, level(25))[0]).toMatchObject({ subject: "type:coder", share: 0.5 });
     expect(levelsOf(RULE, level(500, true))[0]?.share).toBe(1);
     const low = { ...RULE, compare: "below" as const, threshold: 10 };
@@ -61,21 +61,23 @@ describe("scaling triggers", () => {
     expect(levelsOf(RULE, undefined)).toEqual([]);
   });
 
-  it("stand as they are, muted before triggered", () => {
+  it("have a state, muted before firing", () => {
     const until = new Date(10_000).toISOString();
     expect(standingOf({ ...RULE, open: 1 }, 0).word).toBe("triggered");
     expect(standingOf({ ...RULE, open: 1, muted_until: until }, 0).word).toBe("muted");
     expect(standingOf({ ...RULE, enabled: false }, 0).word).toBe("off");
   });
 
-  it("are read from what is typed, with every fault at its field", () => {
-    expect(read(FRESH).faults).toEqual({ name: "Give it a name." });
+  it("are parsed from the form, with every fault at its field", () => {
+    expect(read(FRESH).faults).toEqual({ name: "Enter a name." });
     expect(read({ ...draftOf(RULE), threshold: "many", amount: "0", cooldown_s: "1.5" }).faults).toEqual({
-      threshold: "Give a number.",
-      amount: "From 1 to 1000.",
-      cooldown_s: "Give a whole number.",
+      threshold: "Enter a number.",
+      amount: "Must be from 1 to 1000.",
+      cooldown_s: "Enter a whole number.",
     });
-    expect(read({ ...draftOf(RULE), compare: "below", target: "" }).faults.target).toContain("Say whose");
+    expect(read({ ...draftOf(RULE), compare: "below", target: "" }).faults.target).toContain(
+      "Enter a target",
+    );
     expect(read(draftOf(RULE)).body).toMatchObject({
       target: "coder",
       threshold: 50,

@@ -1,15 +1,15 @@
-// Scaling triggers in words, their level beside their threshold, and the form of one. Pure.
+// Scaling triggers as text, their level against the threshold, and their form. Pure.
 import type { RuleItem, ScalingTriggerBody, TriggerLevel } from "~/protocol/openapi";
-import { money, short } from "~/widgets/words";
+import { money, short } from "~/widgets/format";
 
 export type Condition = RuleItem["condition"];
 export type Scope = RuleItem["scope"];
 
 const MEASURES: Partial<Record<Condition, string>> = {
-  queue_depth: "messages not acknowledged",
+  queue_depth: "unacknowledged messages",
   silent_agents: "silent agents",
   breaker: "circuit open",
-  burn_rate: "spent a minute",
+  burn_rate: "spend per minute",
 };
 
 export function figure(condition: Condition, value: number): string {
@@ -18,36 +18,36 @@ export function figure(condition: Condition, value: number): string {
   return short(value);
 }
 
-export function whoseSaid({ scope, target }: Pick<RuleItem, "scope" | "target">): string {
-  if (scope === "tenant") return "of all";
+export function scopeText({ scope, target }: Pick<RuleItem, "scope" | "target">): string {
+  if (scope === "tenant") return "of the tenant";
   const kind = scope === "capability" ? "type" : scope;
   return target === null ? `of any ${kind}` : `of ${kind} ${target}`;
 }
 
-/** `messages not acknowledged of type coder ≥ 50 for 15 min`. */
-export function watchSaid(rule: RuleItem): string {
+/** `unacknowledged messages of type coder ≥ 50 for 15 min`. */
+export function conditionText(rule: RuleItem): string {
   const lasts =
     rule.for_s > 0
       ? ` for ${rule.for_s >= 120 ? `${Math.round(rule.for_s / 60)} min` : `${rule.for_s} s`}`
       : "";
   const sign = rule.compare === "above" ? "≥" : "≤";
   const what = MEASURES[rule.condition] ?? rule.condition;
-  if (rule.condition === "breaker") return `${what} ${whoseSaid(rule)}${lasts}`;
-  return `${what} ${whoseSaid(rule)} ${sign} ${figure(rule.condition, rule.threshold)}${lasts}`;
+  if (rule.condition === "breaker") return `${what} ${scopeText(rule)}${lasts}`;
+  return `${what} ${scopeText(rule)} ${sign} ${figure(rule.condition, rule.threshold)}${lasts}`;
 }
 
-export function suggestSaid({ direction, amount }: Pick<RuleItem, "direction" | "amount">): string {
+export function suggestionText({ direction, amount }: Pick<RuleItem, "direction" | "amount">): string {
   const n = amount ?? 1;
   return `${direction === "down" ? "▼" : "▲"} ${n} ${direction === "down" ? "fewer" : "more"}`;
 }
 
-export interface Standing {
+export interface TriggerState {
   mark: string;
   word: string;
   tone: string;
 }
 
-export function standingOf(rule: RuleItem, now: number): Standing {
+export function standingOf(rule: RuleItem, now: number): TriggerState {
   if (!rule.enabled) return { mark: "–", word: "off", tone: "idle" };
   if (rule.muted_until && Date.parse(rule.muted_until) > now)
     return { mark: "‖", word: "muted", tone: "blocked" };
@@ -59,7 +59,7 @@ export interface Level {
   subject: string;
   value: number;
   breaches: boolean;
-  /** How far towards what it waits for, 0 to 1. */
+  /** How close the level is to the threshold, 0 to 1. */
   share: number;
 }
 
@@ -122,17 +122,17 @@ export type Faults = Partial<Record<keyof Draft, string>>;
 
 function number(text: string, low: number, high: number, whole: boolean): number | string {
   const value = Number(text.trim());
-  if (!text.trim() || Number.isNaN(value)) return "Give a number.";
-  if (whole && !Number.isInteger(value)) return "Give a whole number.";
-  return value < low || value > high ? `From ${low} to ${high}.` : value;
+  if (!text.trim() || Number.isNaN(value)) return "Enter a number.";
+  if (whole && !Number.isInteger(value)) return "Enter a whole number.";
+  return value < low || value > high ? `Must be from ${low} to ${high}.` : value;
 }
 
 export function read(draft: Draft): { body: ScalingTriggerBody | null; faults: Faults } {
   const faults: Faults = {};
-  if (!draft.name.trim()) faults.name = "Give it a name.";
+  if (!draft.name.trim()) faults.name = "Enter a name.";
   const target = draft.scope === "tenant" ? "" : draft.target.trim();
   if (draft.compare === "below" && draft.scope !== "tenant" && !target)
-    faults.target = "Say whose: what has nothing to do is in no list.";
+    faults.target = "Enter a target: idle agents are not listed.";
   const numbers = {
     threshold: number(draft.threshold, 0, 1e12, false),
     for_s: number(draft.for_s, 0, 86_400, true),

@@ -1,24 +1,24 @@
-// The last and the next hours of every job on one strip: what came of each firing by mark and colour, what was
-// missed, what comes, and where now is. One lane a job, trouble first; the arrows walk it, Enter opens the job.
+// The past and next hours of every job on one strip: results by mark and colour, missed and upcoming runs,
+// and the present. One lane per job, failing first; arrow keys move, Enter opens the job.
 import { SegmentedControl } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
 import { memo, useMemo, useRef, useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { Timeline as Strip } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { useNow } from "~/widgets/now";
-import { Panel, Shown } from "~/widgets/Panel";
+import { Loaded, Panel } from "~/widgets/Panel";
 import {
   binsFor,
   type Cell,
+  countsText,
   type Lane,
   lanesOf,
   ORDER,
   placeOf,
   SIGNS,
   type Spot,
-  said,
-  spanSaid,
+  spanLabel,
   stepFrom,
   sumsOf,
   ticksOf,
@@ -32,7 +32,7 @@ export function Timeline() {
   const hours = windowOf(url.window);
   const { ref, width } = useElementSize<HTMLDivElement>();
   const bins = binsFor(width || 1_000);
-  const asked = useAnswer(
+  const query = useApi(
     "/v1/jobs/timeline",
     { hours: Number(hours), bins },
     { every: 4_000, keep: true, enabled: width > 0 },
@@ -41,11 +41,11 @@ export function Timeline() {
     <div className={classes.box}>
       <Panel
         label="Timeline"
-        title={<Legend strip={asked.data} hours={hours} />}
+        title={<Legend strip={query.data} hours={hours} />}
         aside={
           <SegmentedControl
             size="xs"
-            aria-label="How far back and ahead"
+            aria-label="Time window"
             data={WINDOWS.map((one) => ({ value: one, label: `± ${one} h` }))}
             value={hours}
             onChange={(next) => setUrl({ window: next === "24" ? null : next }, true)}
@@ -53,16 +53,16 @@ export function Timeline() {
         }
       >
         <div ref={ref} className={classes.strip} data-strip>
-          <Shown asked={asked} rows={4}>
+          <Loaded query={query} rows={4}>
             {(strip) => <Lanes strip={strip} chosen={url.job} narrow={width < 720} />}
-          </Shown>
+          </Loaded>
         </div>
       </Panel>
     </div>
   );
 }
 
-/** What the marks mean, and how many there are of each. */
+/** The legend of the marks, with counts. */
 function Legend({ strip, hours }: { strip: Strip | undefined; hours: string }) {
   const sums = useMemo(() => (strip ? sumsOf(lanesOf(strip)) : null), [strip]);
   return (
@@ -99,18 +99,18 @@ function Lanes({ strip, chosen, narrow }: { strip: Strip; chosen: string | undef
   if (lanes.length === 0)
     return (
       <p className={classes.none}>
-        Nothing is scheduled. Make a job below, or:{" "}
+        No jobs scheduled. Create one below, or:{" "}
         <code>observatory jobs add NAME --cron "0 9 * * 1-5" --to AGENT</code>
       </p>
     );
   return (
     <>
-      {/* biome-ignore lint/a11y/useSemanticElements: a strip of buttons, no set of fields */}
+      {/* biome-ignore lint/a11y/useSemanticElements: a strip of buttons, not a set of fields */}
       <div
         className={classes.lanes}
         ref={box}
         role="group"
-        aria-label="Firings by job and time; arrows walk, Enter opens the job"
+        aria-label="Runs by job and time; arrows move, Enter opens the job"
         onKeyDown={walk}
         onPointerLeave={() => setShown(null)}
       >
@@ -139,7 +139,7 @@ function Lanes({ strip, chosen, narrow }: { strip: Strip; chosen: string | undef
               }
             />
           ))}
-          <Now strip={strip} />
+          <NowLine strip={strip} />
         </div>
       </div>
       <div className={classes.axis} aria-hidden>
@@ -152,8 +152,8 @@ function Lanes({ strip, chosen, narrow }: { strip: Strip; chosen: string | undef
       <p className={classes.readout}>
         {shown ? (
           <>
-            <b>{shown.lane.name}</b> · {spanSaid(shown.cell.at, shown.cell.until)} ·{" "}
-            {said(shown.cell.counts, shown.cell.more)}
+            <b>{shown.lane.name}</b> · {spanLabel(shown.cell.at, shown.cell.until)} ·{" "}
+            {countsText(shown.cell.counts, shown.cell.more)}
           </>
         ) : (
           <>
@@ -167,7 +167,7 @@ function Lanes({ strip, chosen, narrow }: { strip: Strip; chosen: string | undef
   );
 }
 
-/** Where the roving focus is: the same job and time as before, else the first cell there is. */
+/** The roving focus: the same job and time as before, else the first cell. */
 function whereIs(lanes: readonly Lane[], spot: { job_id: string; at: number } | null): Spot {
   const lane = spot ? lanes.findIndex((one) => one.job_id === spot.job_id) : -1;
   const cell = lanes[lane]?.cells.findIndex((one) => one.at === spot?.at) ?? -1;
@@ -176,7 +176,7 @@ function whereIs(lanes: readonly Lane[], spot: { job_id: string; at: number } | 
   return { lane: Math.max(0, first), cell: 0 };
 }
 
-function Now({ strip }: { strip: Strip }) {
+function NowLine({ strip }: { strip: Strip }) {
   const now = useNow();
   const place = placeOf(now, strip);
   return (
@@ -201,7 +201,9 @@ interface LaneProps {
   onOpen: () => void;
 }
 
-/** Drawn again only when what it shows changed: the answer comes every few seconds, most lanes as before. */
+/**
+ * Rendered again only when its content changed: the response comes every few seconds, most lanes unchanged.
+ */
 const LaneRow = memo(
   function LaneRow({ lane, index, from, until, reached, chosen, onReach, onShow, onOpen }: LaneProps) {
     const length = Date.parse(until) - Date.parse(from);
@@ -214,7 +216,7 @@ const LaneRow = memo(
         <div className={classes.track}>
           {lane.cells.map((cell, n) => {
             const sign = SIGNS[cell.worst];
-            const words = `${lane.name}, ${spanSaid(cell.at, cell.until)}: ${said(cell.counts, cell.more)}`;
+            const words = `${lane.name}, ${spanLabel(cell.at, cell.until)}: ${countsText(cell.counts, cell.more)}`;
             return (
               <button
                 key={cell.at}

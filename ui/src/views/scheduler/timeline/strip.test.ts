@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Timeline } from "~/protocol/openapi";
-import { binsFor, lanesOf, placeOf, said, stepFrom, sumsOf, ticksOf, windowOf } from "./strip";
+import { binsFor, countsText, lanesOf, placeOf, stepFrom, sumsOf, ticksOf, windowOf } from "./strip";
 
 const bin = (at: string, counts: object) => ({
   at,
@@ -50,24 +50,24 @@ const STRIP: Timeline = {
 describe("the strip of time", () => {
   const lanes = lanesOf(STRIP);
 
-  it("has trouble first, then what fires next, and last what does not", () => {
+  it("sorts failing jobs first, then by next run, inactive ones last", () => {
     expect(lanes.map(({ name }) => name)).toEqual(["bad", "soon", "later", "off"]);
   });
 
-  it("shows the worst of a cell and counts the rest; what should have fired is late", () => {
+  it("shows the worst of a cell and counts the rest; an overdue run is late", () => {
     const [first, second] = lanes[0]?.cells ?? [];
     expect(first).toMatchObject({ worst: "failed", shown: 1, more: false });
-    expect(said(first?.counts ?? {})).toBe("1 failed, 3 missed, 2 sent");
+    expect(countsText(first?.counts ?? {})).toBe("1 failed, 3 missed, 2 sent");
     expect(second?.worst).toBe("late");
     expect(sumsOf(lanes)).toEqual({ failed: 1, missed: 3, waiting: 0, late: 1, sent: 62, planned: 61 });
   });
 
-  it("says when the gateway counted no further", () => {
+  it("shows when the gateway's count was capped", () => {
     const cell = lanes[1]?.cells[1];
-    expect(said(cell?.counts ?? {}, cell?.more)).toBe("60 planned or more");
+    expect(countsText(cell?.counts ?? {}, cell?.more)).toBe("60 planned or more");
   });
 
-  it("is walked by the arrows, over lanes with nothing in them, and ends at its ends", () => {
+  it("is navigated by arrow keys, skipping empty lanes, and stops at its ends", () => {
     expect(stepFrom(lanes, { lane: 0, cell: 0 }, "ArrowRight")).toEqual({ lane: 0, cell: 1 });
     expect(stepFrom(lanes, { lane: 0, cell: 1 }, "ArrowRight")).toBeNull();
     expect(stepFrom(lanes, { lane: 0, cell: 0 }, "ArrowDown")).toEqual({ lane: 1, cell: 0 });
@@ -75,13 +75,13 @@ describe("the strip of time", () => {
     expect(stepFrom(lanes, { lane: 2, cell: 0 }, "ArrowUp")).toEqual({ lane: 1, cell: 1 });
   });
 
-  it("knows where a moment lies, and names few enough of them", () => {
+  it("positions a moment, and limits the number of ticks", () => {
     expect(placeOf(Date.parse(STRIP.now), STRIP)).toBe(0.5);
     expect(placeOf(0, STRIP)).toBe(0);
     for (const most of [4, 12, 24]) expect(ticksOf(STRIP, most).length).toBeLessThanOrEqual(most + 1);
   });
 
-  it("reads its window and its bins from what it is given", () => {
+  it("validates its window and computes its bins", () => {
     expect([windowOf("6"), windowOf("7"), windowOf(undefined)]).toEqual(["6", "24", "24"]);
     expect([binsFor(350), binsFor(600), binsFor(1_200), binsFor(2_000)]).toEqual([12, 24, 48, 96]);
   });

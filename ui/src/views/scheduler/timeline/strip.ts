@@ -1,5 +1,5 @@
-// The schedule as a strip of time: lanes in the order they are needed, cells with what came of their firings,
-// where things stand on the strip. Sums are the gateway's; nothing here asks for anything. Pure.
+// The schedule timeline: sorted lanes, cells with run results, positions on the strip. Sums are the
+// gateway's; nothing here fetches. Pure.
 
 import type { Timeline, TimelineBin, TimelineLane } from "~/protocol/openapi";
 import { clock, weekdayClock } from "~/widgets/clock";
@@ -12,7 +12,7 @@ export function windowOf(text: string | undefined): Window {
   return WINDOWS.find((one) => one === text) ?? "24";
 }
 
-/** A cell holds a mark and a number of up to three digits; fewer cells where it is narrow. */
+/** A cell contains a mark and a number of up to three digits; fewer cells on a narrow screen. */
 export function binsFor(width: number): number {
   if (width < 420) return 12;
   if (width < 720) return 24;
@@ -21,19 +21,19 @@ export function binsFor(width: number): number {
 
 export type What = "failed" | "missed" | "waiting" | "late" | "sent" | "planned";
 export const SIGNS: Record<What, { mark: string; word: string; tone: string; means: string }> = {
-  failed: { mark: "×", word: "failed", tone: "alert", means: "given up; a dead letter waits" },
+  failed: { mark: "×", word: "failed", tone: "alert", means: "out of retries; kept as a dead letter" },
   missed: {
     mark: "○",
     word: "missed",
     tone: "violation",
-    means: "left out: late, or the run before was at work",
+    means: "skipped: late, or the previous run was active",
   },
-  waiting: { mark: "…", word: "waiting", tone: "blocked", means: "held, in line, or tried again" },
-  late: { mark: "!", word: "late", tone: "blocked", means: "its time is over, and it has not fired" },
-  sent: { mark: "✓", word: "sent", tone: "good", means: "it reached its agent, or waits in its inbox" },
+  waiting: { mark: "…", word: "waiting", tone: "blocked", means: "held, queued, or retrying" },
+  late: { mark: "!", word: "late", tone: "blocked", means: "due, but not run yet" },
+  sent: { mark: "✓", word: "sent", tone: "good", means: "delivered, or queued in the agent's inbox" },
   planned: { mark: "·", word: "planned", tone: "idle", means: "still to come" },
 };
-/** What is worst is what a cell shows. */
+/** A cell shows the worst of these. */
 export const ORDER: readonly What[] = ["failed", "missed", "waiting", "late", "sent", "planned"];
 
 export interface Cell {
@@ -41,9 +41,9 @@ export interface Cell {
   until: number;
   counts: Partial<Record<What, number>>;
   worst: What;
-  /** How many of the worst: what the mark says. */
+  /** The number of the worst state, shown next to the mark. */
   shown: number;
-  /** The gateway counts no further in one bin. */
+  /** The gateway's count in this bin was capped. */
   more: boolean;
 }
 
@@ -67,7 +67,7 @@ function cellOf(bin: TimelineBin, length: number, now: number, most: number): Ce
   return { at, until, counts, worst, shown, more: bin.planned >= most || bin.missed >= most };
 }
 
-/** Trouble first, then what fires next, then what does not fire. */
+/** Failing jobs first, then by next run, then inactive ones. */
 export function lanesOf({ lanes, bin_s, now, most }: Timeline): Lane[] {
   const moment = Date.parse(now);
   const made = lanes.map((lane) => ({
@@ -84,7 +84,7 @@ export function lanesOf({ lanes, bin_s, now, most }: Timeline): Lane[] {
   return made.sort((a, b) => rank(a) - rank(b) || next(a) - next(b) || a.name.localeCompare(b.name));
 }
 
-/** Where a moment lies, from 0 to 1. */
+/** The position of a moment, from 0 to 1. */
 export function placeOf(at: number, { from, until }: Pick<Timeline, "from" | "until">): number {
   const [low, high] = [Date.parse(from), Date.parse(until)];
   return Math.min(1, Math.max(0, (at - low) / (high - low)));
@@ -99,17 +99,17 @@ export function sumsOf(lanes: readonly Lane[]): Sums {
   return sums;
 }
 
-export function said(counts: Cell["counts"], more = false): string {
-  const told = ORDER.flatMap((what) => (counts[what] ? [`${counts[what]} ${SIGNS[what].word}`] : []));
-  return (told.join(", ") || "nothing") + (more ? " or more" : "");
+export function countsText(counts: Cell["counts"], more = false): string {
+  const parts = ORDER.flatMap((what) => (counts[what] ? [`${counts[what]} ${SIGNS[what].word}`] : []));
+  return (parts.join(", ") || "nothing") + (more ? " or more" : "");
 }
 
 /** `Mon 14:00–15:00`, in the viewer's zone. */
-export function spanSaid(from: number, until: number): string {
+export function spanLabel(from: number, until: number): string {
   return `${weekdayClock(from)}–${clock(until)}`;
 }
 
-/** Moments to be named under the strip: whole hours (or quarters), at most so many. */
+/** Tick labels of the strip: whole hours (or quarters), limited in number. */
 export function ticksOf(
   { from, until }: Pick<Timeline, "from" | "until">,
   most: number,
@@ -134,7 +134,7 @@ export interface Spot {
   cell: number;
 }
 
-/** Where the arrows lead: along the lane, or to the cell of the next lane that is nearest in time. */
+/** The target of an arrow key: along the lane, or to the cell of the next lane that is nearest in time. */
 export function stepFrom(lanes: readonly Lane[], { lane, cell }: Spot, key: string): Spot | null {
   const here = lanes[lane]?.cells ?? [];
   if (key === "ArrowLeft" || key === "ArrowRight") {

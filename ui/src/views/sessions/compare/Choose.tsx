@@ -1,9 +1,9 @@
-// Which two sessions: chosen by goal or id from those the gateway finds, and swapped.
+// Selects the two sessions: by goal or id from the gateway's search, and swap.
 import { ActionIcon, Select } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
-import { useAnswer } from "~/api/questions";
-import { ago } from "~/widgets/words";
+import { useApi } from "~/api/queries";
+import { ago } from "~/widgets/format";
 import { rowOf, type SessionRow, STATUSES } from "../list/session";
 import classes from "./Compare.module.css";
 
@@ -17,7 +17,7 @@ export function Choose({ left, right, onChange }: Chosen) {
   return (
     <div className={classes.choose}>
       <Pick
-        label="Left: how it was"
+        label="Left: before"
         value={left}
         other={right}
         onPick={(id) => onChange({ left: id, at: null })}
@@ -32,7 +32,7 @@ export function Choose({ left, right, onChange }: Chosen) {
         ⇄
       </ActionIcon>
       <Pick
-        label="Right: how it is"
+        label="Right: after"
         value={right}
         other={left}
         onPick={(id) => onChange({ right: id, at: null })}
@@ -54,8 +54,8 @@ function Pick({
 }) {
   const [text, setText] = useState("");
   const [q] = useDebouncedValue(text, 200);
-  const found = useAnswer("/v1/sessions", { q: q.length > 1 ? q : null, limit: 50 } as never, { keep: true });
-  const own = useAnswer("/v1/sessions/{session_id}", undefined, {
+  const found = useApi("/v1/sessions", { q: q.length > 1 ? q : null, limit: 50 } as never, { keep: true });
+  const own = useApi("/v1/sessions/{session_id}", undefined, {
     params: { session_id: value ?? "" },
     enabled: value !== undefined,
   });
@@ -81,7 +81,7 @@ function Pick({
       filter={({ options: all }) => all} // the gateway has searched
       onSearchChange={(typed) => setText(options.some((option) => option.label === typed) ? "" : typed)}
       onChange={onPick}
-      nothingFoundMessage={found.isFetching ? "looking…" : "no session fits"}
+      nothingFoundMessage={found.isFetching ? "searching…" : "no matches"}
       renderOption={({ option }) => {
         const row = rows.find((one) => one.session_id === option.value);
         return (

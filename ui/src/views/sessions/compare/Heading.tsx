@@ -1,6 +1,7 @@
-// What became of the two: figures side by side, and what each alone remembers.
+// Figures of both sessions side by side, and the facts only one of them remembers.
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
+import { plural } from "~/plural";
 import { Panel } from "~/widgets/Panel";
 import { type Aligned, figures, type MemoryDelta } from "./aligned";
 import classes from "./Compare.module.css";
@@ -23,7 +24,7 @@ export function Heading({ compared }: { compared: Aligned }) {
       <tbody>
         <Side name={<Open id={compared.left.session_id}>left</Open>} compared={compared} pick="left" />
         <Side name={<Open id={compared.right.session_id}>right</Open>} compared={compared} pick="right" />
-        <Side name="right less left" compared={compared} pick="delta" />
+        <Side name="right minus left" compared={compared} pick="delta" />
       </tbody>
     </table>
   );
@@ -60,7 +61,7 @@ function Open({ id, children }: { id: string; children: ReactNode }) {
 
 export function Remembered({ memory }: { memory: MemoryDelta }) {
   return (
-    <Panel title="What they remember" aside={`${memory.both} facts both`}>
+    <Panel title="Memory" aside={`${plural(memory.both, "fact")} in both`}>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: many facts must be scrollable by keyboard */}
       <section className={classes.memory} tabIndex={0} aria-label="Facts of one side only">
         <Facts mark="←" name="left only" facts={memory.left_only} count={memory.left_only_count} />
@@ -72,12 +73,12 @@ export function Remembered({ memory }: { memory: MemoryDelta }) {
 
 function Facts({ mark, name, facts, count }: { mark: string; name: string; facts: string[]; count: number }) {
   return (
-    <section aria-label={`Remembered ${name}`}>
+    <section aria-label={`Facts ${name}`}>
       <h3>
         <span aria-hidden>{mark}</span> {name}, {count}
       </h3>
       {facts.length === 0 ? (
-        <p className={classes.faint}>nothing of its own</p>
+        <p className={classes.faint}>none</p>
       ) : (
         <ul>
           {facts.map((fact) => (

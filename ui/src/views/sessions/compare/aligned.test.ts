@@ -15,17 +15,17 @@ const steps = (text: string) =>
   );
 
 describe("steps side by side", () => {
-  it("folds long runs of the same and leaves short ones", () => {
+  it("folds long runs of equal steps and leaves short ones", () => {
     const shown = lines(steps("=====!==>"), true);
     expect(
       shown.map((line) => (line.kind === "fold" ? `fold ${line.from}+${line.count}` : line.index)),
     ).toEqual(["fold 0+5", 5, 6, 7, 8]);
   });
-  it("shows a fold that was opened, and all when asked for all", () => {
+  it("shows an opened fold, and everything on request", () => {
     expect(lines(steps("=====!"), true, new Set([0]))).toHaveLength(6);
     expect(lines(steps("=====!"), false)).toHaveLength(6);
   });
-  it("goes from difference to difference, round the end", () => {
+  it("moves from difference to difference, wrapping around", () => {
     const all = steps("=!==<");
     expect([nextDifference(all, -1, 1), nextDifference(all, 1, 1), nextDifference(all, 4, 1)]).toEqual([
       1, 4, 1,
@@ -35,13 +35,13 @@ describe("steps side by side", () => {
     expect(nextDifference([], 0, 1)).toBeNull();
     expect(nextDifference(steps("!"), 0, 1)).toBe(0);
   });
-  it("says what differs in plain words", () => {
+  it("names what differs in plain words", () => {
     expect(differing(["agent_type", "input", "status"])).toBe("role, tool input, status");
   });
 });
 
 describe("figures", () => {
-  const side = (told: Partial<Totals>): Totals => ({
+  const side = (overrides: Partial<Totals>): Totals => ({
     session_id: "s",
     steps: 10,
     outcome: "ended:success",
@@ -50,11 +50,14 @@ describe("figures", () => {
     cost: 1,
     tokens: 100,
     duration_ms: 90_000,
-    ...told,
+    ...overrides,
   });
-  it("tells right less left, and nothing where they are equal", () => {
-    const told = figures({ left: side({}), right: side({ steps: 7, cost: 2.5, outcome: "open:failure" }) });
-    const delta = Object.fromEntries(told.map((one) => [one.name, one.delta]));
+  it("shows right minus left, and nothing if equal", () => {
+    const overrides = figures({
+      left: side({}),
+      right: side({ steps: 7, cost: 2.5, outcome: "open:failure" }),
+    });
+    const delta = Object.fromEntries(overrides.map((one) => [one.name, one.delta]));
     expect(delta).toMatchObject({
       Steps: "−3",
       Cost: "+$1.50",
@@ -84,7 +87,7 @@ describe("words that differ", () => {
     expect(left.map((word) => word.text).join("")).toBe("a b  c");
     expect(right.map((word) => word.text).join("")).toBe("x b c y");
   });
-  it("gives up on very long texts but still says that they differ", () => {
+  it("skips very long texts but still reports that they differ", () => {
     const long = "word ".repeat(200);
     expect(words(long, `${long}!`)[0]).toEqual([{ text: long, differs: true }]);
   });

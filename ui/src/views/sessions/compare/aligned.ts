@@ -1,7 +1,7 @@
-// A comparison as the page shows it: the sides' words, what is the same folded away, the way from one
-// difference to the next, and which words of two intents differ. Pure.
+// A session comparison for display: labels, folded equal runs, next and previous difference, and the
+// differing words of two intents. Pure.
 import type { CompareAnswer, ComparedStep } from "~/protocol/openapi";
-import { money, ms, short } from "~/widgets/words";
+import { money, ms, short } from "~/widgets/format";
 
 export interface Side {
   id: string;
@@ -68,7 +68,7 @@ export interface Fold {
 
 const FOLD_FROM = 4; // fewer are not worth a click
 
-/** Every step, or only what differs with the runs of the same counted in between; `open` are folds unfolded. */
+/** Every step, or only differences with the equal runs in between counted; `open` are expanded folds. */
 export function lines(
   steps: readonly ComparedStep[],
   onlyDifferences: boolean,
@@ -95,7 +95,7 @@ export function lines(
   return shown;
 }
 
-/** The next difference after a step (or before it), round the end; null when nothing differs. */
+/** The next (or previous) difference, wrapping around; null if nothing differs. */
 export function nextDifference(steps: readonly ComparedStep[], from: number, by: 1 | -1): number | null {
   for (let n = 1; n <= steps.length; n += 1) {
     const at = (((from + by * n) % steps.length) + steps.length) % steps.length;
@@ -108,7 +108,7 @@ export interface Figure {
   name: string;
   left: string;
   right: string;
-  /** Right less left, in words; null where they are equal. */
+  /** Right minus left, as text; null if equal. */
   delta: string | null;
 }
 
@@ -136,8 +136,8 @@ export function figures({ left, right }: Pick<Aligned, "left" | "right">): Figur
 }
 
 /** `ended:success` → "ended, success"; `open:pending` → "not ended, pending". */
-export function outcome(told: string): string {
-  const [ended, last] = told.split(":");
+export function outcome(outcomeText: string): string {
+  const [ended, last] = outcomeText.split(":");
   const end = ended === "ended" ? "ended" : "not ended";
   return last && last !== "unknown" ? `${end}, ${last}` : end;
 }
@@ -147,13 +147,13 @@ export interface Word {
   differs: boolean;
 }
 
-const MOST_WORDS = 120;
+const MAX_WORDS = 120;
 
 /** The words of two texts, those without a counterpart marked (longest common subsequence). */
 export function words(left: string, right: string): [Word[], Word[]] {
   const a = left.split(/(\s+)/);
   const b = right.split(/(\s+)/);
-  if (a.length > MOST_WORDS || b.length > MOST_WORDS) {
+  if (a.length > MAX_WORDS || b.length > MAX_WORDS) {
     const differs = left !== right;
     return [[{ text: left, differs }], [{ text: right, differs }]];
   }
@@ -182,7 +182,7 @@ export function words(left: string, right: string): [Word[], Word[]] {
   return [joined(one), joined(other)];
 }
 
-/** Neighbours alike in one piece; the space between two words that differ belongs to them. */
+/** Equal neighbours are one piece; the space between two differing words belongs to them. */
 function joined(said: readonly Word[]): Word[] {
   const pieces: Word[] = [];
   said.forEach((word, n) => {

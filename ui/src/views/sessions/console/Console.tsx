@@ -1,21 +1,21 @@
-// The console of a session (HITL): hold an agent and see that it holds, change what is held, put a prompt into
-// its context, and what people did so far. Who commands is the gateway's business: it knows the user.
+// The session console (HITL): pause an agent and see the pause take effect, rewrite held messages, inject
+// prompts, and the record of interventions. Permissions are checked by the gateway, which knows the user.
 import { Select, Tabs } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import { useUrl } from "~/useUrl";
-import { Shown } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
+import { Loaded } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/users";
 import classes from "./Console.module.css";
-import { Hold } from "./Hold";
 import { Inject } from "./Inject";
+import { InterventionTable } from "./InterventionTable";
+import { agentOf, pauseInForce } from "./interventionState";
 import { Messages } from "./Messages";
-import { Record } from "./Record";
-import { agentOf, pauseInForce } from "./standing";
+import { PauseControl } from "./PauseControl";
 import { useConsole } from "./useConsole";
 
 export interface ConsoleProps {
   sessionId: string;
-  /** What is selected in the graph; the operator may choose another agent. */
+  /** The selection in the graph; the operator may choose another agent. */
   agentId?: string;
   stepId?: string;
   messageId?: string;
@@ -27,7 +27,7 @@ export function Console({ sessionId, agentId, stepId, messageId }: ConsoleProps)
   const { session, record, holds, items } = useConsole(sessionId);
   const [url, setUrl] = useUrl();
   const denied = useWhyNot("operate");
-  // Another selection in the graph is a new subject: what was chosen by hand before is forgotten.
+  // A new selection in the graph overrides an agent chosen by hand.
   const selected = useRef(agentId);
   useEffect(() => {
     if (selected.current === agentId) return;
@@ -36,7 +36,7 @@ export function Console({ sessionId, agentId, stepId, messageId }: ConsoleProps)
   }, [agentId, setUrl]);
   return (
     <section className={classes.console} aria-label="Console">
-      <Shown asked={session}>
+      <Loaded query={session}>
         {({ agents }) => {
           const agent = agentOf(agents, url.console_agent, agentId);
           const all = holds.data ?? [];
@@ -63,12 +63,12 @@ export function Console({ sessionId, agentId, stepId, messageId }: ConsoleProps)
                   allowDeselect={false}
                   data={names.sort()}
                   value={agent}
-                  placeholder="no agent has spoken yet"
-                  nothingFoundMessage="no agent of this session"
+                  placeholder="no agents yet"
+                  nothingFoundMessage="no matches"
                   onChange={(name) => setUrl({ console_agent: name, held: null }, true)}
                 />
                 {agent !== null && (
-                  <Hold
+                  <PauseControl
                     sessionId={sessionId}
                     agent={agent}
                     paused={member?.paused ?? pauseInForce(items, agent) !== null}
@@ -113,13 +113,13 @@ export function Console({ sessionId, agentId, stepId, messageId }: ConsoleProps)
                   />
                 </Tabs.Panel>
                 <Tabs.Panel value="record">
-                  <Record asked={record} items={items} holds={all} denied={denied} />
+                  <InterventionTable request={record} items={items} holds={all} denied={denied} />
                 </Tabs.Panel>
               </Tabs>
             </div>
           );
         }}
-      </Shown>
+      </Loaded>
     </section>
   );
 }

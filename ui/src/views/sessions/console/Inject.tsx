@@ -1,45 +1,45 @@
-// A prompt for an agent's next context. Says beforehand when it may not be read, and asks for a yes then.
+// A prompt for an agent's next context. Warns beforehand if it may not be read, and then asks for
+// confirmation.
 import { Button, Checkbox, Textarea } from "@mantine/core";
 import { useState } from "react";
-import { inject } from "~/acts/acts";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { inject } from "~/commands/session";
 import type { InterventionItem } from "~/protocol/openapi";
 import { useDraft } from "~/widgets/drafts";
 import { useNow } from "~/widgets/now";
 import { Empty } from "~/widgets/Panel";
 import classes from "./Inject.module.css";
-import { doubts } from "./standing";
+import { injectWarnings } from "./interventionState";
 
-interface Shown {
+interface InjectProps {
   sessionId: string;
   agent: string | null;
   isMember: boolean;
   items: readonly InterventionItem[];
-  /** Why not; undefined where the one signed in may. */
+  /** Why it is not permitted; undefined if the user may. */
   denied: string | undefined;
-  /** Whoever begins to write stays at this: what comes in meanwhile must not take the field away. */
+  /** Once typing has started the field stays: updates must not remove it. */
   onBegin: () => void;
 }
 
-export function Inject(shown: Shown) {
-  if (shown.agent === null)
-    return <Empty>No agent has spoken in this session; there is nobody to prompt.</Empty>;
-  // A draft belongs to its agent: it must not go to another by a change of selection.
+export function Inject(shown: InjectProps) {
+  if (shown.agent === null) return <Empty>No agents in this session yet; nothing to prompt.</Empty>;
+  // A draft belongs to its agent: a change of selection must not send it to another.
   return <Prompt key={shown.agent} {...shown} agent={shown.agent} />;
 }
 
-function Prompt({ sessionId, agent, isMember, items, denied, onBegin }: Shown & { agent: string }) {
-  const known = useAnswer("/v1/agents/{agent_id}", undefined, { params: { agent_id: agent }, every: 10_000 });
+function Prompt({ sessionId, agent, isMember, items, denied, onBegin }: InjectProps & { agent: string }) {
+  const known = useApi("/v1/agents/{agent_id}", undefined, { params: { agent_id: agent }, every: 10_000 });
   const now = useNow();
   const [draft, setText] = useDraft(`prompt ${sessionId} ${agent}`);
   const text = draft ?? "";
   const [sure, setSure] = useState(false);
   const [busy, setBusy] = useState(false);
-  const told = doubts(known.data, items, agent, now);
-  if (!isMember) told.unshift("It has said nothing in this session.");
-  // Before the gateway has said whether it listens, nothing is known to speak against it, nor for it.
+  const warnings = injectWarnings(known.data, items, agent, now);
+  if (!isMember) warnings.unshift("It has not sent anything in this session.");
+  // Until the gateway has reported its liveness, there is no reason to warn.
   const asked = !known.isPending;
-  const ready = denied === undefined && asked && text.trim() !== "" && (told.length === 0 || sure);
+  const ready = denied === undefined && asked && text.trim() !== "" && (warnings.length === 0 || sure);
   const send = async () => {
     if (!ready || busy) return;
     setBusy(true);
@@ -71,14 +71,14 @@ function Prompt({ sessionId, agent, isMember, items, denied, onBegin }: Shown & 
           }
         }}
       />
-      {told.length > 0 && (
+      {warnings.length > 0 && (
         <div className={classes.doubts} role="note">
-          {told.map((one) => (
+          {warnings.map((one) => (
             <p key={one}>{one}</p>
           ))}
           <Checkbox
             size="xs"
-            label="Send it all the same"
+            label="Send anyway"
             checked={sure}
             onChange={(event) => setSure(event.currentTarget.checked)}
           />
@@ -94,7 +94,7 @@ function Prompt({ sessionId, agent, isMember, items, denied, onBegin }: Shown & 
         >
           Inject prompt
         </Button>
-        <span>Goes into its next context. You can take it back until it is delivered.</span>
+        <span>Added to its next context. You can undo it until it is delivered.</span>
       </div>
     </form>
   );

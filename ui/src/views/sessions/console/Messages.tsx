@@ -1,22 +1,22 @@
-// What is held in the session: pick one, read its exact bytes, change it. At a gate it is answered; what a
-// pause holds is rewritten and stays held until it is released.
+// Held messages of the session: select one, read its exact bytes, rewrite it. A gated message is decided; one
+// held by a pause is rewritten and stays held until released.
 import { Button, Modal } from "@mantine/core";
 import { useMemo, useState } from "react";
-import { rewrite } from "~/acts/acts";
 import type { Problem } from "~/api/client";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { rewrite } from "~/commands/session";
 import type { HoldItem, MessageItem } from "~/protocol/openapi";
 import { DiffEditor, readObject } from "~/widgets/Diff";
 import { useDraft } from "~/widgets/drafts";
-import { type Exact, useExact } from "~/widgets/exact";
+import { closed, opened } from "~/widgets/embeddedJson";
+import { type Exact, useExact } from "~/widgets/exactBytes";
 import { Ago } from "~/widgets/Figures";
 import { ExactBytes, GateCard } from "~/widgets/GateCard";
 import { escaped } from "~/widgets/inert";
-import { closed, opened } from "~/widgets/opened";
-import { Empty, Shown } from "~/widgets/Panel";
-import { gateOfHold } from "~/widgets/waiting";
+import { Empty, Loaded } from "~/widgets/Panel";
+import { gateOfHold } from "~/widgets/pendingItems";
+import { inLine, whyHeld } from "./interventionState";
 import classes from "./Messages.module.css";
-import { inLine, whyHeld } from "./standing";
 
 interface Listed {
   sessionId: string;
@@ -28,10 +28,10 @@ interface Listed {
 }
 
 export function Messages({ sessionId, asked, agent, picked, onPick, denied }: Listed) {
-  // Open is what was opened, whatever becomes of the list: a window must not close over what one types.
+  // The open dialog stays open whatever happens to the list: it must not close while one types.
   const [open, setOpen] = useState<{ hold: HoldItem; to: "answer" | "edit" } | null>(null);
   const close = () => setOpen(null);
-  const contents = useAnswer(
+  const contents = useApi(
     "/v1/messages",
     { session_id: sessionId, state: "held", limit: 200 },
     { every: 4_000, keep: true, enabled: (asked.data?.length ?? 0) > 0 },
@@ -41,13 +41,13 @@ export function Messages({ sessionId, asked, agent, picked, onPick, denied }: Li
     [contents.data],
   );
   const list = (
-    <Shown asked={asked}>
+    <Loaded query={asked}>
       {(holds) => {
         if (holds.length === 0)
           return (
             <Empty>
-              Nothing of this session is held. Pause an agent: what it sends from then on waits here, and can
-              be changed before anyone gets it.
+              No held messages. Pause an agent: its messages are then held here and can be edited before
+              delivery.
             </Empty>
           );
         const line = inLine(holds, agent);
@@ -73,7 +73,7 @@ export function Messages({ sessionId, asked, agent, picked, onPick, denied }: Li
               ))}
             </ul>
             {hold && (
-              <Picked
+              <SelectedMessage
                 key={hold.message_id}
                 hold={hold}
                 denied={denied}
@@ -83,7 +83,7 @@ export function Messages({ sessionId, asked, agent, picked, onPick, denied }: Li
           </div>
         );
       }}
-    </Shown>
+    </Loaded>
   );
   return (
     <>
@@ -92,7 +92,7 @@ export function Messages({ sessionId, asked, agent, picked, onPick, denied }: Li
         opened={open !== null}
         onClose={close}
         size="80rem"
-        title={open?.to === "answer" ? "Answer the gate" : "Edit a held message"}
+        title={open?.to === "answer" ? "Decide gate" : "Edit held message"}
       >
         {open?.to === "answer" && (
           <GateCard
@@ -109,8 +109,8 @@ export function Messages({ sessionId, asked, agent, picked, onPick, denied }: Li
   );
 }
 
-/** Its exact bytes at once; to change or answer it there is a window with room for the difference. */
-function Picked({
+/** Its exact bytes at once; editing or deciding opens a dialog with space for the difference. */
+function SelectedMessage({
   hold,
   denied,
   open,
@@ -126,7 +126,7 @@ function Picked({
       <div className={classes.acts}>
         {isGate && (
           <Button size="compact-sm" onClick={() => open("answer")}>
-            Answer the gate…
+            Decide…
           </Button>
         )}
         <Button
@@ -142,17 +142,17 @@ function Picked({
           {isGate ? "Edited, it stays at its gate." : "Edited, it stays held."}
         </span>
       </div>
-      <Shown asked={exact} rows={6}>
+      <Loaded query={exact} rows={6}>
         {(content) => <ExactBytes content={content} digest={hold.action_digest} />}
-      </Shown>
+      </Loaded>
     </div>
   );
 }
 
-/** New content in the place of what is held; a refusal shows its faults at the text. */
+/** New content for a held message; a refusal shows its faults at the text. */
 function Rewrite({ hold, onClose }: { hold: HoldItem; onClose: () => void }) {
   const exact = useExact(hold.message_id, hold.session_id, hold.action_digest);
-  return <Shown asked={exact}>{(content) => <Editor {...{ hold, content, onClose }} />}</Shown>;
+  return <Loaded query={exact}>{(content) => <Editor {...{ hold, content, onClose }} />}</Loaded>;
 }
 
 function Editor({ hold, content, onClose }: { hold: HoldItem; content: Exact; onClose: () => void }) {
@@ -188,7 +188,7 @@ function Editor({ hold, content, onClose }: { hold: HoldItem; content: Exact; on
           setRefused(null);
         }}
         faults={refused?.faults ?? []}
-        label="New content, a whole message of the same form"
+        label="New content (a complete message)"
       />
       {refused?.code === 422 && (
         <p className={classes.refused} role="alert">
@@ -203,7 +203,7 @@ function Editor({ hold, content, onClose }: { hold: HoldItem; content: Exact; on
           disabled={"problem" in read || draft === shown}
           onClick={() => void save()}
         >
-          Save, keep it held
+          Save, keep held
         </Button>
         <Button
           size="compact-sm"
@@ -213,22 +213,22 @@ function Editor({ hold, content, onClose }: { hold: HoldItem; content: Exact; on
             onClose();
           }}
         >
-          Leave it as it was
+          Cancel
         </Button>
-        <span className={classes.why}>The archive keeps both; what is forwarded shows only the new one.</span>
+        <span className={classes.why}>The archive keeps both; only the new content is delivered.</span>
       </div>
     </div>
   );
 }
 
-/** What a held message wants: its intent and tool, or its type. */
+/** Label of a held message: its intent and tool, or its type. */
 export function titleOf(item: MessageItem): string {
-  const said = item.message as {
+  const payload = item.message as {
     cognition?: { intent?: string };
     action?: { tool_call?: string | null };
   } | null;
-  const intent = said?.cognition?.intent;
-  const tool = said?.action?.tool_call;
+  const intent = payload?.cognition?.intent;
+  const tool = payload?.action?.tool_call;
   if (intent) return tool ? `${intent} · ${tool}` : intent;
   return tool ?? item.message_type;
 }

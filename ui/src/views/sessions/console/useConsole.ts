@@ -1,14 +1,14 @@
-// All the console knows of a session: its members, what is held, what people did. Asked over HTTP and asked
-// again as soon as the live graph tells of a command that is not listed.
+// The console's data of a session: members, held messages, interventions. Fetched over HTTP and refetched as
+// soon as the live graph has a command that is not listed.
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 import { get, type Problem } from "~/api/client";
-import { askAgain, useAnswer } from "~/api/questions";
+import { refetch, useApi } from "~/api/queries";
 import { useRecords } from "~/live/useLive";
 import type { HoldItem } from "~/protocol/openapi";
-import { type LiveCommand, together } from "./standing";
+import { type LiveCommand, mergedInterventions } from "./interventionState";
 
-/** The gateway filters page by page: a page without any of this session is no end. */
+/** The gateway filters page by page: a page without items of this session is not the end. */
 const PAGES = 20;
 
 export async function holdsOf(session_id: string, signal?: AbortSignal): Promise<HoldItem[]> {
@@ -28,8 +28,8 @@ export async function holdsOf(session_id: string, signal?: AbortSignal): Promise
 
 export function useConsole(session_id: string) {
   const params = { session_id };
-  const session = useAnswer("/v1/sessions/{session_id}", undefined, { params, every: 3_000, keep: true });
-  const record = useAnswer("/v1/sessions/{session_id}/interventions", undefined, {
+  const session = useApi("/v1/sessions/{session_id}", undefined, { params, every: 3_000, keep: true });
+  const record = useApi("/v1/sessions/{session_id}/interventions", undefined, {
     params,
     every: 5_000,
     keep: true,
@@ -41,11 +41,11 @@ export function useConsole(session_id: string) {
   });
   const live = useRecords<LiveCommand>(`session:dag:${session_id}`, "intervention");
   const { items, missing } = useMemo(
-    () => together(record.data?.items ?? [], live.items),
+    () => mergedInterventions(record.data?.items ?? [], live.items),
     [record.data, live.items],
   );
   useEffect(() => {
-    if (missing) askAgain("/v1/sessions/{session_id}", "/v1/holds");
+    if (missing) refetch("/v1/sessions/{session_id}", "/v1/holds");
   }, [missing]);
   return { session, record, holds, items };
 }

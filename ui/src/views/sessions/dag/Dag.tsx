@@ -1,32 +1,32 @@
-// The causal graph of a session: cards by cause from top to bottom, growing as the session goes on. The
-// picture never moves by itself but to follow the newest step, and that is a switch.
+// The causal graph of a session: cards by cause from top to bottom, growing with the session. The view never
+// moves by itself except to follow the newest step, which can be switched off.
 import { Background, type Node, ReactFlow, ReactFlowProvider, useReactFlow, useStore } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
 import { Button } from "@mantine/core";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useStill } from "~/motion";
+import { plural } from "~/plural";
 import { useKeys } from "~/shell/keys";
 import { useUrl } from "~/useUrl";
 import { Empty, Loading } from "~/widgets/Panel";
-import { placeAt } from "../scratch/lines";
-import type { Lit } from "../step/lit";
-import { drawn as drawnOf, MOST } from "./collapse";
+import { placeAt } from "../scratch/intents";
+import type { Highlight } from "../step/highlight";
+import { drawn as drawnOf, MAX_CARDS } from "./collapse";
 import classes from "./Dag.module.css";
 import { DagBar } from "./DagBar";
-import { edgesOf, Flow, type Sight } from "./flow";
+import { edgesOf, Flow, type GraphViewState } from "./flow";
 import { firstGate, firstLoop, found as foundIn, type Graph, type Step } from "./graph";
 import { HIGH, pointOf, WIDE } from "./layout";
+import { MiniMap } from "./MiniMap";
+import { type Way, walk } from "./navigation";
 import { DiamondNode, RunNode } from "./OtherNodes";
 import { LOOKS, type Look, painting, type Strength } from "./paint";
-import { SmallMap } from "./SmallMap";
 import { Far, type StepData, StepNode } from "./StepNode";
-import { useSpots } from "./useSpots";
-import { type Way, walk } from "./walk";
+import { useLayout } from "./useLayout";
 
 const TYPES = { step: StepNode, run: RunNode, diamond: DiamondNode };
 const WORDS = {
-  "node.a11yDescription.default":
-    "Enter opens the step. Arrow keys walk along parents, children and siblings.",
+  "node.a11yDescription.default": "Enter opens the step. Arrow keys move to parents, children and siblings.",
   "node.a11yDescription.keyboardDisabled": "Enter opens the step.",
 };
 const ALL_SEEN = 30;
@@ -39,7 +39,7 @@ export interface DagProps {
   ready: boolean;
   selected: Step | undefined;
   at: number | null;
-  lit: Lit | null;
+  lit: Highlight | null;
   unlight: () => void;
   goTo: (sequence_number: number) => void;
   infected: ReadonlyMap<number, Strength>;
@@ -49,7 +49,7 @@ export interface DagProps {
 export function Dag(props: DagProps) {
   if (!props.ready) return <Loading rows={5} />;
   if (props.graph.steps.length === 0)
-    return <Empty>No step of this session is archived yet. The first one shows here as it comes in.</Empty>;
+    return <Empty>No steps yet. The first one appears here as it arrives.</Empty>;
   return (
     <ReactFlowProvider>
       <Picture {...props} />
@@ -63,10 +63,10 @@ function Picture({ sessionId, graph, selected, at, lit, unlight, goTo, infected,
   const look: Look = LOOKS.find((one) => one === url.colour) ?? "state";
   const follows = url.follow ? url.follow === "1" : !selected && at === null;
 
-  // Only in a long session does it depend on the selected step what is drawn.
-  const near = graph.steps.length > MOST ? selected?.id : undefined;
+  // Only in a long session does the selected step decide what is drawn.
+  const near = graph.steps.length > MAX_CARDS ? selected?.id : undefined;
   const drawn = useMemo(() => drawnOf(graph, { selected: near, opened }), [graph, near, opened]);
-  // A run that was opened by selecting a step in it stays open: closing it would tear the picture apart.
+  // A run expanded by selecting a step in it stays expanded: folding it would change the layout.
   const shown = useRef(drawn);
   useEffect(() => {
     const run = near === undefined ? undefined : shown.current.place.get(near);
@@ -75,10 +75,10 @@ function Picture({ sessionId, graph, selected, at, lit, unlight, goTo, infected,
   useEffect(() => {
     shown.current = drawn;
   }, [drawn]);
-  const { spots, busy, tookMs, tidy } = useSpots(sessionId, drawn);
+  const { spots, busy, tookMs, tidy } = useLayout(sessionId, drawn);
   const how = useMemo(() => painting(graph, look, infected), [graph, look, infected]);
   const hits = useMemo(() => foundIn(graph, url.find), [graph, url.find]);
-  const sight: Sight = useMemo(
+  const sight: GraphViewState = useMemo(
     () => ({
       selected: selected?.id,
       at,
@@ -107,10 +107,10 @@ function Picture({ sessionId, graph, selected, at, lit, unlight, goTo, infected,
   };
   useKeys(
     {
-      ArrowUp: { run: way("up"), says: "to the parent" },
-      ArrowDown: { run: way("down"), says: "to the first child" },
-      ArrowLeft: { run: way("left"), says: "to the sibling before" },
-      ArrowRight: { run: way("right"), says: "to the sibling after" },
+      ArrowUp: { run: way("up"), says: "go to the parent" },
+      ArrowDown: { run: way("down"), says: "go to the first child" },
+      ArrowLeft: { run: way("left"), says: "go to the previous sibling" },
+      ArrowRight: { run: way("right"), says: "go to the next sibling" },
       "[": { run: way("older"), says: "older step" },
       "]": { run: way("newer"), says: "newer step" },
       Enter: {
@@ -120,9 +120,9 @@ function Picture({ sessionId, graph, selected, at, lit, unlight, goTo, infected,
       g: { run: () => go(firstGate(graph)), says: "first gate" },
       l: { run: () => go(firstLoop(graph)), says: "first loop" },
       f: { run: () => setUrl({ follow: follows ? "0" : "1" }, true), says: "follow the newest step" },
-      t: { run: tidy, says: "tidy the graph" },
+      t: { run: tidy, says: "re-layout the graph" },
       "0": { run: camera.fit, says: "whole graph" },
-      n: { run: () => hits.length > 0 && hit(1), says: "next found step" },
+      n: { run: () => hits.length > 0 && hit(1), says: "next match" },
     },
     "Session graph",
   );
@@ -151,19 +151,19 @@ function Picture({ sessionId, graph, selected, at, lit, unlight, goTo, infected,
         tidy={tidy}
         infected={infected.size}
       />
-      {(drawn.said || graph.truncated) && (
+      {(drawn.note || graph.truncated) && (
         <p className={classes.said} role="status">
-          {drawn.said}
-          {graph.truncated && " The oldest steps are beyond what the gateway keeps in one graph."}
+          {drawn.note}
+          {graph.truncated && " The oldest steps exceed the gateway's limit for one graph."}
         </p>
       )}
       {lit && (
         <p className={classes.said} role="status">
-          Lit: {lit.words} of{" "}
+          Highlighting: {lit.words} of{" "}
           <Button size="compact-xs" variant="subtle" onClick={() => goTo(lit.origin)}>
             #{lit.origin}
           </Button>
-          , {lit.steps.size} {lit.steps.size === 1 ? "step" : "steps"}
+          , {plural(lit.steps.size, "step")}
           <Button size="compact-xs" variant="subtle" onClick={unlight}>
             clear
           </Button>
@@ -217,10 +217,10 @@ function Picture({ sessionId, graph, selected, at, lit, unlight, goTo, infected,
             </ReactFlow>
           </Far>
         )}
-        {nodes.length > 0 && <SmallMap nodes={nodes} />}
+        {nodes.length > 0 && <MiniMap nodes={nodes} />}
         {busy && nodes.length > 0 && (
           <p className={classes.busy} role="status">
-            tidying…
+            laying out…
           </p>
         )}
       </div>
@@ -238,7 +238,7 @@ interface Aim {
   busy: boolean;
 }
 
-/** Where one looks: the selected step is brought into view, the newest is followed, nothing else moves. */
+/** Camera: a newly selected step is brought into view, the newest is followed, nothing else moves. */
 function useCamera({ graph, drawn, spots, selected, at, follows, busy }: Aim) {
   const flow = useReactFlow();
   const still = useStill();
@@ -246,7 +246,7 @@ function useCamera({ graph, drawn, spots, selected, at, follows, busy }: Aim) {
   const begun = useRef(false);
   const spotOf = (id: string | undefined) => (id ? spots.get(drawn.place.get(id) ?? "") : undefined);
 
-  /** The newest step is shown low in the picture, with what led to it above. */
+  /** The newest step is shown low in the view, with its causes above. */
   const look = (id: string | undefined, zoom?: number, force = true, low = false) => {
     const spot = spotOf(id);
     if (!spot) return;

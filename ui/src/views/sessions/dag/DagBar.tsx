@@ -1,4 +1,4 @@
-// Above the graph: how it is coloured and what the signs mean, find, follow, tidy.
+// The graph's toolbar: colouring and legend, find, follow, re-layout.
 import { Button, SegmentedControl, TextInput, Tooltip } from "@mantine/core";
 import { useUrl } from "~/useUrl";
 import classes from "./Dag.module.css";
@@ -68,19 +68,19 @@ export function DagBar({
           Follow newest
         </Button>
       </Tooltip>
-      <Tooltip label="See the whole graph (0)" openDelay={400}>
+      <Tooltip label="Show the whole graph (0)" openDelay={400}>
         <Button size="compact-xs" variant="default" onClick={fit}>
           Fit
         </Button>
       </Tooltip>
-      <Tooltip label="Lay it out afresh (t)" openDelay={400}>
+      <Tooltip label="Re-layout (t)" openDelay={400}>
         <Button size="compact-xs" variant="default" onClick={tidy}>
-          Tidy
+          Re-layout
         </Button>
       </Tooltip>
-      <ul className={classes.legend} aria-label="What the signs mean">
+      <ul className={classes.legend} aria-label="Legend">
         {how.look === "infection" && infected === 0 ? (
-          <li>pick a fact in Memory to see who took it over</li>
+          <li>select a fact in Memory to see its spread</li>
         ) : (
           legendOf(how).map((paint) => (
             <li key={paint.word} data-tone={paint.tone} data-level={paint.level}>
@@ -96,7 +96,7 @@ export function DagBar({
           .map((kind) => (
             <li key={kind} title={KINDS[kind]}>
               <span aria-hidden className={classes.stroke} data-kind={kind} />
-              {kind === "cycle" ? "refused circle" : kind}
+              {kind === "cycle" ? "refused cycle" : kind}
             </li>
           ))}
       </ul>

@@ -1,8 +1,8 @@
-// The two other shapes of the graph: a run of steps folded into one card, and what people did as diamonds.
+// The two other shapes of the graph: a run of steps folded into one card, and interventions as diamonds.
 import { Handle, type NodeProps, Position } from "@xyflow/react";
 import { memo } from "react";
-import { money } from "~/widgets/words";
-import { acknowledged } from "../console/standing";
+import { money } from "~/widgets/format";
+import { acknowledged } from "../console/interventionState";
 import type { Run } from "./collapse";
 import classes from "./Dag.module.css";
 import type { Command } from "./graph";
@@ -19,7 +19,7 @@ export const RunNode = memo(function RunNode({ data }: NodeProps) {
       <Handle type="target" position={Position.Top} isConnectable={false} />
       <div className={classes.top}>
         <span className={classes.agent}>{run.agent_id}</span>
-        <span className={classes.badge}>press to open</span>
+        <span className={classes.badge}>click to expand</span>
       </div>
       <p className={classes.intent}>
         {run.steps.length} steps of {run.agent_id}: {run.steps[0]?.intent}
@@ -40,7 +40,7 @@ export const DiamondNode = memo(function DiamondNode({ data }: NodeProps) {
   const { commands } = data as DiamondData;
   const last = commands.at(-1);
   return (
-    <div className={classes.diamond} title={commands.map(saidCommand).join("\n")}>
+    <div className={classes.diamond} title={commands.map(commandText).join("\n")}>
       <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden>
         <path d="M10 1 19 10 10 19 1 10Z" />
       </svg>
@@ -52,9 +52,9 @@ export const DiamondNode = memo(function DiamondNode({ data }: NodeProps) {
   );
 });
 
-export function saidCommand(command: Command): string {
+export function commandText(command: Command): string {
   const end = command.reversed_at
-    ? ", taken back"
+    ? ", undone"
     : command.confirmed_at
       ? ", confirmed"
       : command.acknowledged_at

@@ -1,11 +1,11 @@
-// A step as a card: who, what for, with which tool, and what is the matter. From afar only colour, mark and
-// agent are drawn: a thousand cards must stay cheap.
+// A step as a card: agent, intent, tool, and problems. Zoomed out, only colour, mark and agent are drawn: a
+// thousand cards must stay cheap.
 import { Handle, type NodeProps, Position } from "@xyflow/react";
 import { createContext, memo, useContext } from "react";
-import { money } from "~/widgets/words";
+import { money } from "~/widgets/format";
 import classes from "./Dag.module.css";
 import { isRepeating, type Step } from "./graph";
-import { BADGES, type Paint, stateOf } from "./paint";
+import { BADGES, badgeWord, type Paint, stateOf } from "./paint";
 
 export interface StepData extends Record<string, unknown> {
   step: Step;
@@ -17,7 +17,7 @@ export interface StepData extends Record<string, unknown> {
   look: string;
 }
 
-/** From afar: told once for all cards, so that a pan wakes none of them. */
+/** Zoomed-out flag, provided once for all cards, so that a pan re-renders none of them. */
 export const Far = createContext(false);
 
 export const StepNode = memo(function StepNode({ data, selected }: NodeProps) {
@@ -53,7 +53,7 @@ export const StepNode = memo(function StepNode({ data, selected }: NodeProps) {
           <div className={classes.top}>
             <span className={classes.agent}>{step.agent_id ?? "unknown"}</span>
             <span className={classes.badge} data-tone={badge.tone}>
-              <span aria-hidden>{badge.mark}</span> {step.badge}
+              <span aria-hidden>{badge.mark}</span> {badgeWord(step)}
             </span>
           </div>
           <p className={classes.intent}>{step.intent ?? step.message_type}</p>
@@ -77,14 +77,14 @@ export const StepNode = memo(function StepNode({ data, selected }: NodeProps) {
             {isRepeating(step) && state.mark !== "⟲" && (
               <span className={classes.figure} data-tone="alert" title={`entropy ${step.entropy_score}`}>
                 <span aria-hidden>⟲</span>
-                <span className="unseen">repeats itself</span>
+                <span className="unseen">repetitive</span>
               </span>
             )}
             {step.flags.length > 0 && (
               <span
                 className={classes.figure}
                 data-tone="violation"
-                title={step.flags.map(saidFlag).join("; ")}
+                title={step.flags.map(flagText).join("; ")}
               >
                 ⚠ {step.flags.length > 1 ? step.flags.length : ""}
               </span>
@@ -107,15 +107,15 @@ export const StepNode = memo(function StepNode({ data, selected }: NodeProps) {
 
 const FLAGS: Record<string, string> = {
   waiting_for_parent: "its parent is not known yet",
-  attached: "its parent never came; it hangs at the first root",
+  attached: "its parent never arrived; attached to the first root",
   parent_unknown: "one of its parents is missing",
   parent_elsewhere: "its parent is a step of another session",
-  cycle_refused: "it named a parent that descends from it; that edge is refused",
-  cost_decreased: "its running cost is lower than the one before",
-  rewritten: "a person put other content there",
-  shredded: "its bytes are gone by order",
+  cycle_refused: "its parent descends from it; that edge is refused",
+  cost_decreased: "its cumulative cost is lower than before",
+  rewritten: "rewritten by a person",
+  shredded: "content shredded",
 };
 
-export function saidFlag(flag: string): string {
+export function flagText(flag: string): string {
   return FLAGS[flag] ?? flag;
 }

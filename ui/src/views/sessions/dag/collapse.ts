@@ -1,9 +1,9 @@
-// What of a graph is drawn. Up to MOST steps all of it; above, straight runs of one agent become one card
-// ("12 steps of writer-2"), and if that is not enough only the part around the selected step or the newest.
-// What is left out is said, never hidden. Pure.
+// The part of a graph to draw. Up to a maximum number of steps all of it; above, straight runs of one agent
+// become one card ("12 steps of writer-2"), and if that is not enough only the part around the selected step
+// or the newest. Omissions are always shown. Pure.
 import type { Graph, Link, Step } from "./graph";
 
-export const MOST = 2_500;
+export const MAX_CARDS = 2_500;
 const SHORTEST_RUN = 3;
 
 export interface Run {
@@ -17,10 +17,10 @@ export interface Drawn {
   items: Item[];
   links: Link[];
   refused: Link[];
-  /** Which item stands for a step; absent = outside of the part shown. */
+  /** The item that represents a step; absent if outside of the drawn part. */
   place: Map<string, string>;
-  /** A sentence when not every step has a card of its own. */
-  said: string | null;
+  /** A note when not every step has a card of its own. */
+  note: string | null;
 }
 
 interface Wish {
@@ -29,7 +29,7 @@ interface Wish {
   opened?: ReadonlySet<string>;
 }
 
-export function drawn(graph: Graph, { most = MOST, selected, opened = new Set() }: Wish = {}): Drawn {
+export function drawn(graph: Graph, { most = MAX_CARDS, selected, opened = new Set() }: Wish = {}): Drawn {
   if (graph.steps.length <= most) return of(graph, graph.steps.map(single), null);
   const items = runs(graph, selected, opened);
   const folded = items.filter((item) => item.run);
@@ -37,7 +37,7 @@ export function drawn(graph: Graph, { most = MOST, selected, opened = new Set() 
     return of(
       graph,
       items,
-      `${graph.steps.length.toLocaleString("en")} steps: ${folded.length} straight runs of one agent are drawn as one card; press one to open it.`,
+      `${graph.steps.length.toLocaleString("en")} steps: ${folded.length} straight runs of one agent are folded into one card; click one to expand it.`,
     );
   }
   const around = items.findIndex((item) => item.id === selected);
@@ -47,13 +47,13 @@ export function drawn(graph: Graph, { most = MOST, selected, opened = new Set() 
   return of(
     graph,
     part,
-    `${steps.toLocaleString("en")} of ${graph.steps.length.toLocaleString("en")} steps are drawn: those ${around < 0 ? "that came last" : "around the selected one"}. Older and newer ones by [ and ].`,
+    `${steps.toLocaleString("en")} of ${graph.steps.length.toLocaleString("en")} steps are drawn: ${around < 0 ? "the newest" : "those around the selected one"}. Use [ and ] for older and newer ones.`,
   );
 }
 
 const single = (step: Step): Item => ({ id: step.id, step });
 
-/** Straight: one parent, one child, the same agent, nothing a person should see. */
+/** Straight: one parent, one child, the same agent, nothing that needs attention. */
 function isPlain(graph: Graph, step: Step): boolean {
   return (
     graph.children.get(step.id)?.length === 1 &&
@@ -95,7 +95,7 @@ function of(graph: Graph, items: Item[], said: string | null): Drawn {
     if (item.run) for (const step of item.run.steps) place.set(step.id, item.id);
     else place.set(item.id, item.id);
   }
-  return { items, links: moved(graph.links, place), refused: moved(graph.refused, place), place, said };
+  return { items, links: moved(graph.links, place), refused: moved(graph.refused, place), place, note: said };
 }
 
 function moved(links: Link[], place: Map<string, string>): Link[] {

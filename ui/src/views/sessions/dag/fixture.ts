@@ -1,4 +1,4 @@
-// Graphs for the tests of this folder, written as `b<a` (b comes after a), in the order they came in.
+// Graphs for the tests of this folder, written as `b<a` (b follows a), in order of arrival.
 import { type Command, type Graph, graphOf, type Link, type Step } from "./graph";
 
 export function step(id: string, number: number, more: Partial<Step> = {}): Step {

@@ -1,17 +1,17 @@
-// From a drawn graph to what @xyflow/react takes: nodes with known size and handles (nothing has to be
-// measured, so only what is in view is ever rendered) and edges by kind. Objects are reused while nothing of
-// them changed, or every delta would render every card. Pure but for the reuse.
+// Converts a drawn graph to @xyflow/react nodes with known size and handles (nothing is measured, so only
+// what is in view is rendered) and edges by kind. Unchanged objects are reused, or every delta would render
+// every card. Pure except for the reuse.
 import { type Edge, MarkerType, type Node, Position } from "@xyflow/react";
 import type { Drawn, Item } from "./collapse";
 import type { Graph, Link } from "./graph";
-import { HIGH, pointOf, type Spots, WIDE } from "./layout";
+import { type Spots as CardPositions, HIGH, pointOf, WIDE } from "./layout";
 import type { DiamondData, RunData } from "./OtherNodes";
 import { type Painting, paintOf } from "./paint";
 import type { StepData } from "./StepNode";
 
-export interface Sight {
+export interface GraphViewState {
   selected: string | undefined;
-  /** Steps of a higher number are greyed: they had not happened yet. */
+  /** Steps with a higher number are greyed: they had not happened yet. */
   at: number | null;
   found: ReadonlySet<string> | null;
   lit: ReadonlyMap<number, string>;
@@ -27,7 +27,7 @@ const DIAMOND = { width: 120, height: 24, measured: { width: 120, height: 24 } }
 export class Flow {
   private kept = new Map<string, { signature: string; was: unknown; node: Node }>();
 
-  nodes(drawn: Drawn, graph: Graph, spots: Spots, how: Painting, sight: Sight): Node[] {
+  nodes(drawn: Drawn, graph: Graph, spots: CardPositions, how: Painting, sight: GraphViewState): Node[] {
     const next = new Map<string, { signature: string; was: unknown; node: Node }>();
     const nodes: Node[] = [];
     const put = (id: string, signature: string, was: unknown, make: () => Node) => {
@@ -109,7 +109,7 @@ function runNode(item: Item & { run: object }, position: { x: number; y: number 
   };
 }
 
-/** Hangs at the lower left corner of its step, in the space between two rows. */
+/** At the lower left corner of its step, in the space between two rows. */
 function diamondNode(step: string, data: DiamondData, at: { x: number; y: number }): Node {
   return {
     id: `commands:${step}`,
@@ -125,16 +125,16 @@ function diamondNode(step: string, data: DiamondData, at: { x: number; y: number
 }
 
 export const KINDS: Record<Link["relation"], string> = {
-  declared: "names it as parent",
-  inferred: "no parent named: the agent's last step",
-  span: "by its span",
-  late: "the parent came after the child",
-  attached: "the parent never came",
+  declared: "declared parent",
+  inferred: "no declared parent: the agent's previous step",
+  span: "parent span",
+  late: "the parent arrived after the child",
+  attached: "the parent never arrived",
   intervention: "a person's command",
-  cycle: "refused: it would close a circle",
+  cycle: "refused: it would close a cycle",
 };
 
-export function edgesOf(drawn: Drawn, spots: Spots, later: (id: string) => boolean): Edge[] {
+export function edgesOf(drawn: Drawn, spots: CardPositions, later: (id: string) => boolean): Edge[] {
   const edges: Edge[] = [];
   for (const link of [...drawn.links, ...drawn.refused]) {
     if (!spots.has(link.from) || !spots.has(link.to)) continue;
@@ -145,7 +145,7 @@ export function edgesOf(drawn: Drawn, spots: Spots, later: (id: string) => boole
       className: later(link.to) ? `link ${link.relation} later` : `link ${link.relation}`,
       focusable: false,
       markerEnd: { type: MarkerType.ArrowClosed, width: 14, height: 14, color: "var(--text-3)" },
-      ...(link.relation === "cycle" ? { label: "refused circle" } : {}),
+      ...(link.relation === "cycle" ? { label: "refused cycle" } : {}),
     });
   }
   return edges;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { command, graph, graphWith, step } from "./fixture";
 import { firstGate, firstLoop, found, graphOf, stepNamed } from "./graph";
+import { walk } from "./navigation";
 import { painting, paintOf } from "./paint";
-import { walk } from "./walk";
 
 describe("a graph folded from records", () => {
-  it("is the same in whatever order the records came", () => {
+  it("is the same for any order of the records", () => {
     const steps = [
       step("a", 1),
       step("b", 2, { parent: "a", depth: 1 }),
@@ -32,7 +32,7 @@ describe("a graph folded from records", () => {
     expect(it.parents.get("d")).toEqual(["b", "c"]);
   });
 
-  it("hangs what people did at its step, oldest first, and takes no edge to it for a cause", () => {
+  it("attaches interventions to their step, oldest first, and never treats their edge as a cause", () => {
     const link = ["i2", "i1"].map((to) => ({ from: "a", to, relation: "intervention" }));
     const it = graphOf({
       step: [step("a", 1)],
@@ -50,7 +50,7 @@ describe("a graph folded from records", () => {
   it("finds a step by each of its names", () => {
     const it = graph("a", "b<a");
     for (const name of ["b", "step-b", "msg-b", "2"]) expect(stepNamed(it, name)?.id).toBe("b");
-    expect(stepNamed(it, "nobody")).toBeUndefined();
+    expect(stepNamed(it, "no-such-step")).toBeUndefined();
     expect(stepNamed(it, undefined)).toBeUndefined();
   });
 
@@ -62,14 +62,14 @@ describe("a graph folded from records", () => {
   });
 });
 
-describe("what the keys g and l go to", () => {
+describe("the targets of keys g and l", () => {
   it("prefers an open gate to what is merely held", () => {
     const it = graphWith({ a: { state: "held" }, b: { state: "held", gate: "open" } }, "a", "b<a");
     expect(firstGate(it)?.id).toBe("b");
     expect(firstGate(graph("a"))).toBeUndefined();
   });
 
-  it("takes the first of four alike in a row by one agent for the loop, others in between or not", () => {
+  it("treats four equal steps in a row by one agent as a loop, with or without others in between", () => {
     const same = { intent: "search", tool: "serp", status: "failure" };
     const other = { agent_id: "other-1" };
     const four = { b: same, c: same, x: other, d: same, e: same };
@@ -80,7 +80,7 @@ describe("what the keys g and l go to", () => {
   });
 });
 
-describe("walking", () => {
+describe("navigation", () => {
   const it_ = graph("a", "b<a", "c<a", "d<b,c", "r");
   const at = (from: string | undefined, way: Parameters<typeof walk>[2]) => walk(it_, from, way)?.id;
 
@@ -98,13 +98,13 @@ describe("walking", () => {
     ["r", "newer", undefined],
     [undefined, "older", "r"],
     [undefined, "down", "a"],
-  ] as const)("from %s %s comes to %s", (from, way, to) => {
+  ] as const)("from %s %s leads to %s", (from, way, to) => {
     expect(at(from, way)).toBe(to);
   });
 });
 
 describe("colours", () => {
-  it("never stand alone: every one has a word", () => {
+  it("are never the only sign: every one has a word", () => {
     const it = graphWith(
       { a: { state: "refused" }, b: { gate: "open", state: "held" }, c: { status: "failure" } },
       "a",
@@ -124,7 +124,7 @@ describe("colours", () => {
     expect(new Set(it.steps.map((one) => paintOf(how, one).mark)).size).toBe(60);
   });
 
-  it("are hottest for the dearest branch", () => {
+  it("are hottest for the most expensive branch", () => {
     const it = graphWith({ a: { cost: 0 }, b: { cost: 9 }, c: { cost: 0.01 } }, "a", "b<a", "c<a");
     const how = painting(it, "cost", new Map());
     const level = (id: string) => paintOf(how, it.byId.get(id) as never).level;
@@ -132,7 +132,7 @@ describe("colours", () => {
     expect(level("c")).toBe(0);
   });
 
-  it("tell source, repeated and merely later apart", () => {
+  it("distinguish source, affected and downstream", () => {
     const it = graph("a", "b<a", "c<b", "d<c");
     const how = painting(
       it,
@@ -145,8 +145,8 @@ describe("colours", () => {
     );
     expect(it.steps.map((one) => paintOf(how, one).word)).toEqual([
       "source",
-      "says it too",
-      "came after",
+      "affected",
+      "downstream",
       "clean",
     ]);
   });

@@ -1,6 +1,6 @@
-// A session's graph as the page keeps it: folded anew from the live records of `session:dag:{id}`, so that
-// records in any order and any batches give the same graph. Pure, no React. `branch_cost` is folded here from
-// `cost` and first parents (S210): the gateway leaves it to the reader.
+// A session's graph: folded from the live records of `session:dag:{id}`, so that records in any order and any
+// batches give the same graph. Pure, no React. `branch_cost` is folded here from `cost` and first parents
+// (S210): the gateway leaves it to the reader.
 
 export type Badge = "Thinking" | "Tool Executing" | "Waiting" | "Terminal";
 export type Relation = "attached" | "declared" | "inferred" | "intervention" | "late" | "span" | "cycle";
@@ -76,7 +76,7 @@ export interface Graph {
   children: Map<string, string[]>;
   links: Link[];
   refused: Link[];
-  /** What people did about a step, oldest first. */
+  /** Interventions at a step, oldest first. */
   commands: Map<string, Command[]>;
   agents: Worker[];
   branch: Map<string, number>;
@@ -105,7 +105,9 @@ export const EMPTY: Graph = graphOf({
 export function graphOf(kinds: Kinds): Graph {
   const steps = ([...kinds.step] as Step[]).sort((a, b) => a.sequence_number - b.sequence_number);
   const byId = new Map(steps.map((step) => [step.id, step]));
-  const said = new Map(([...kinds.intervention] as Command[]).map((command) => [command.id, command]));
+  const interventions = new Map(
+    ([...kinds.intervention] as Command[]).map((command) => [command.id, command]),
+  );
   const graph: Graph = {
     steps,
     byId,
@@ -120,7 +122,7 @@ export function graphOf(kinds: Kinds): Graph {
   };
   for (const link of kinds.link as Iterable<Link>) {
     if (!byId.has(link.from)) continue;
-    const command = said.get(link.to);
+    const command = interventions.get(link.to);
     if (command) into(graph.commands, link.from, command);
     else if (byId.has(link.to)) {
       graph.links.push(link);
@@ -139,7 +141,7 @@ export function graphOf(kinds: Kinds): Graph {
   return graph;
 }
 
-/** A step's own cost and that of all whose line of first parents leads to it; deepest first. */
+/** A step's own cost plus that of all steps whose line of first parents leads to it; deepest first. */
 function branchCosts(steps: Step[], byId: Map<string, Step>): Map<string, number> {
   const total = new Map(steps.map((step) => [step.id, step.cost]));
   for (const step of [...steps].sort((a, b) => b.depth - a.depth)) {
@@ -149,7 +151,7 @@ function branchCosts(steps: Step[], byId: Map<string, Step>): Map<string, number
   return total;
 }
 
-/** The step a URL names: by its id here, its step id, its message id or its number. */
+/** The step named in a URL: by its node id, its step id, its message id or its number. */
 export function stepNamed(graph: Graph, name: string | undefined): Step | undefined {
   if (!name) return undefined;
   return (
@@ -160,21 +162,21 @@ export function stepNamed(graph: Graph, name: string | undefined): Step | undefi
   );
 }
 
-/** What the keys g and l go to. */
+/** The targets of keys g and l. */
 export function firstGate(graph: Graph): Step | undefined {
   return (
     graph.steps.find((step) => step.gate === "open") ?? graph.steps.find((step) => step.state === "held")
   );
 }
 
-/** Below it a score is LOOP (the default of the setting `loop_below`): few different words, again and again. */
+/** Below this score it is a LOOP (the default of the setting `loop_below`): few different words, repeated. */
 export const LOOP_BELOW = 0.25;
 
 export function isRepeating(step: Step): boolean {
   return step.entropy_score !== null && step.entropy_score < LOOP_BELOW;
 }
 
-/** The first step of four alike in a row by one agent, else the first whose score says loop. */
+/** The first of four equal steps in a row by one agent, else the first whose score indicates a loop. */
 export function firstLoop(graph: Graph): Step | undefined {
   const runs = new Map<string, { key: string; steps: Step[] }>();
   for (const step of graph.steps) {

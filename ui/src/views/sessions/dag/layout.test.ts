@@ -4,7 +4,7 @@ import { drawn } from "./collapse";
 import { graph, graphWith } from "./fixture";
 import type { Graph } from "./graph";
 import { ACROSS, elkOf, grown, HIGH, isSound, type Spots, spotsOf, WIDE } from "./layout";
-import { fitOf } from "./small";
+import { fitOf } from "./miniMapFit";
 
 function sound(it: Graph, spots: Spots): void {
   for (const { from, to } of it.links)
@@ -37,7 +37,7 @@ function mesh(steps: number): string[] {
 }
 
 describe("layout", () => {
-  it("puts every step below its parents and none over another, from elkjs", async () => {
+  it("puts every step below its parents without overlaps, using elkjs", async () => {
     const it_ = graph(...mesh(120));
     const what = drawn(it_);
     const spots = spotsOf((await new ELK().layout(elkOf(what) as never)) as never);
@@ -52,7 +52,7 @@ describe("layout", () => {
     sound(it_, spots);
   });
 
-  it("grows two thousand steps as soundly, in rows however wide", () => {
+  it("grows two thousand steps as correctly, in rows of any width", () => {
     const fan = ["0", ...Array.from({ length: 1_999 }, (_, n) => `${n + 1}<${n < 40 ? 0 : n % 40}`)];
     for (const words of [mesh(2_000), fan]) {
       const it_ = graph(...words);
@@ -62,7 +62,7 @@ describe("layout", () => {
     }
   });
 
-  it("moves nothing that stands when steps come in, in whatever batches", () => {
+  it("moves no placed step when steps arrive, in any batches", () => {
     const words = mesh(200);
     const whole = grown(new Map(), drawn(graph(...words)));
     let spots: Spots = new Map();
@@ -74,7 +74,7 @@ describe("layout", () => {
     expect(spots).toEqual(whole);
   });
 
-  it("places a parent that came late above its child, and a new root beside the others", () => {
+  it("places a late parent above its child, and a new root next to the others", () => {
     const before = new Map([
       ["a", { row: 0, x: 0 }],
       ["c", { row: 3, x: 0 }],
@@ -85,7 +85,7 @@ describe("layout", () => {
     expect(spots.get("c")).toEqual({ row: 3, x: 0 });
   });
 
-  it("knows when growth is not enough: a run opened amid the picture", () => {
+  it("detects when growth is not enough: a run expanded in the middle of the picture", () => {
     const line = Array.from({ length: 50 }, (_, n) => (n === 0 ? "0" : `${n}<${n - 1}`));
     const folded = drawn(graph(...line), { most: 20 });
     const spots = grown(new Map(), folded);
@@ -100,27 +100,27 @@ describe("layout", () => {
   });
 });
 
-describe("what is drawn of a long session", () => {
+describe("the drawn part of a long session", () => {
   const line = (length: number) => Array.from({ length }, (_, n) => (n === 0 ? "0" : `${n}<${n - 1}`));
 
   it("is everything while it is short", () => {
     const what = drawn(graph(...line(50)), { most: 50 });
     expect(what.items).toHaveLength(50);
-    expect(what.said).toBeNull();
+    expect(what.note).toBeNull();
   });
 
-  it("folds a straight run into one card and says so", () => {
+  it("folds a straight run into one card and shows a note", () => {
     const what = drawn(graph(...line(50)), { most: 20 });
     expect(what.items.map((item) => item.id)).toEqual(["0", "run:1", "49"]);
     expect(what.items[1]?.run?.steps).toHaveLength(48);
     expect(what.links.map((link) => `${link.from} ${link.to}`)).toEqual(["0 run:1", "run:1 49"]);
     expect(what.place.get("25")).toBe("run:1");
-    expect(what.said).toContain("50 steps");
+    expect(what.note).toContain("50 steps");
   });
 
-  it("folds neither what a person should see nor the selected step, nor over two agents", () => {
-    const told = { 20: { low_confidence: true, agent_id: "other" }, 30: { agent_id: "other" } };
-    const what = drawn(graphWith(told, ...line(50)), { most: 20 });
+  it("folds neither steps that need attention nor the selected step, nor across agents", () => {
+    const overrides = { 20: { low_confidence: true, agent_id: "other" }, 30: { agent_id: "other" } };
+    const what = drawn(graphWith(overrides, ...line(50)), { most: 20 });
     expect(what.items.some((item) => item.id === "20" && item.step)).toBe(true);
     expect(what.place.get("29")).not.toBe(what.place.get("31"));
     const opened = drawn(graph(...line(50)), { most: 20, selected: "25" });
@@ -129,12 +129,12 @@ describe("what is drawn of a long session", () => {
     expect(pressed.items).toHaveLength(50);
   });
 
-  it("is the part around the selected step, else the newest, when folding is not enough, and says which", () => {
+  it("is the part around the selected step, else the newest, when folding is not enough, with a note", () => {
     const wide = ["0", ...Array.from({ length: 99 }, (_, n) => `${n + 1}<0`)];
     const newest = drawn(graph(...wide), { most: 20 });
     expect(newest.items).toHaveLength(20);
     expect(newest.items.at(-1)?.id).toBe("99");
-    expect(newest.said).toContain("20 of 100 steps");
+    expect(newest.note).toContain("20 of 100 steps");
     const around = drawn(graph(...wide), { most: 20, selected: "40" });
     expect(around.place.has("40")).toBe(true);
     expect(around.place.has("99")).toBe(false);
@@ -142,7 +142,7 @@ describe("what is drawn of a long session", () => {
   });
 });
 
-describe("the small map", () => {
+describe("the minimap", () => {
   it("shows every card inside its frame, however big the graph", () => {
     for (const size of [1, 60, 40_000]) {
       const nodes = [{ position: { x: -size, y: 0 } }, { position: { x: size, y: size * 7 } }];

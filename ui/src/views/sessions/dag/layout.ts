@@ -1,6 +1,6 @@
-// Where cards stand. Rows are layers of cause (a child is always below its parents); columns come from elkjs
-// once, and from then on the picture only grows: what stands stays where it is, a new step takes the free
-// place nearest to its parents. A big graph is grown from the start. "Tidy" asks elkjs. Pure; the worker is in
+// Card positions. Rows are causal layers (a child is always below its parents); columns come from elkjs once,
+// and from then on the picture only grows: placed cards stay, a new step takes the free position nearest to
+// its parents. A big graph is grown from the start. "Re-layout" runs elkjs. Pure; the worker is in
 // layouting.ts.
 import type { Drawn } from "./collapse";
 
@@ -63,7 +63,7 @@ export function elkOf(drawn: Drawn): ElkGraph {
   };
 }
 
-/** elkjs leaves room for routed edges between its layers; here a layer is a row of even height. */
+/** elkjs leaves space for routed edges between its layers; here a layer is a row of even height. */
 export function spotsOf(laid: { children?: ElkNode[] }): Map<string, Spot> {
   const nodes = laid.children ?? [];
   const levels = [...new Set(nodes.map((node) => Math.round(node.y ?? 0)))].sort((a, b) => a - b);
@@ -76,7 +76,7 @@ export function spotsOf(laid: { children?: ElkNode[] }): Map<string, Spot> {
   );
 }
 
-/** What stands stays; what is new gets a place; what is no longer drawn is forgotten. */
+/** Placed cards stay; new ones get a position; ones no longer drawn are removed. */
 export function grown(before: Spots, drawn: Drawn): Map<string, Spot> {
   const spots = new Map<string, Spot>();
   const rows = new Map<number, number[]>();
@@ -108,7 +108,10 @@ export function grown(before: Spots, drawn: Drawn): Map<string, Spot> {
   return spots;
 }
 
-/** Whether every step stands below its parents: growth cannot mend a change amid the picture, elkjs can. */
+/**
+ * Whether every step is below its parents: growth cannot fix a change in the middle of the picture, elkjs
+ * can.
+ */
 export function isSound(spots: Spots, drawn: Drawn): boolean {
   return drawn.links.every(({ from, to }) => {
     const above = spots.get(from);
@@ -131,7 +134,7 @@ function place(
     });
   const above = known(parents.get(id));
   if (above.length === 0) {
-    // A new beginning, or a parent that came late: just above its children, else right of everything.
+    // A new root, or a late parent: just above its children, else right of everything.
     const below = known(children.get(id));
     const first = below[0];
     if (first) {
@@ -148,11 +151,12 @@ function place(
   return { row, x: free(rows.get(row) ?? [], Math.round(wished)) };
 }
 
-/** The free place of a row nearest to a wish; to the right when two are as near. */
+/** The free position of a row nearest to the desired one; to the right if two are equally near. */
 function free(row: readonly number[], wished: number): number {
   const from = firstFrom(row, wished - COLUMN + 1);
   if ((row[from] ?? Number.POSITIVE_INFINITY) >= wished + COLUMN) return wished;
-  // Outwards from the wish, card by card, until two stand far enough apart; a row has an end on both sides.
+  // Outwards from the desired position, card by card, until two are far enough apart; a row ends on both
+  // sides.
   let right = from;
   while ((row[right + 1] ?? Number.POSITIVE_INFINITY) - (row[right] ?? 0) < 2 * COLUMN) right += 1;
   let left = from;
@@ -162,7 +166,7 @@ function free(row: readonly number[], wished: number): number {
   return wished - before < after - wished ? before : after;
 }
 
-/** Where the first of a row in order stands that is not left of `x`. */
+/** The index of the first in a sorted row that is not left of `x`. */
 function firstFrom(row: readonly number[], x: number): number {
   let [low, high] = [0, row.length];
   while (low < high) {

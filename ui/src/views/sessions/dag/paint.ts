@@ -1,6 +1,6 @@
-// What a card's colour means, in each of the four ways to look: state, branch cost, agent, infection. Each
-// gives a mark and a word too; the colour is never alone. Pure.
-import { money } from "~/widgets/words";
+// Card colours in the four modes: state, branch cost, agent, infection. Each has a mark and a word too;
+// colour is never the only sign. Pure.
+import { money } from "~/widgets/format";
 import type { Badge, Graph, Step } from "./graph";
 import { isRepeating } from "./graph";
 
@@ -22,21 +22,29 @@ export const BADGES: Record<Badge, { mark: string; tone: string }> = {
   Terminal: { mark: "■", tone: "idle" },
 };
 
-/** What is the matter with a step, the worst first. */
+/** A step's badge as text: only a pending call is executing, a finished one is a tool call. */
+export function badgeWord(step: Pick<Step, "badge" | "status">): string {
+  return step.badge === "Tool Executing" && step.status !== "pending" ? "Tool call" : step.badge;
+}
+
+/** The state of a step, the worst first. */
 export function stateOf(step: Step): Paint {
   if (step.state === "refused") return { tone: "violation", mark: "!", word: "refused" };
   if (step.state === "rejected") return { tone: "alert", mark: "⊘", word: "rejected" };
-  if (step.gate === "open") return { tone: "blocked", mark: "‖", word: "waits for a person" };
+  if (step.gate === "open") return { tone: "blocked", mark: "‖", word: "waiting for approval" };
   if (step.state === "held") return { tone: "blocked", mark: "‖", word: "held" };
   if (step.status === "failure") return { tone: "alert", mark: "×", word: "failed" };
-  if (isRepeating(step)) return { tone: "alert", mark: "⟲", word: "repeats itself" };
+  if (isRepeating(step)) return { tone: "alert", mark: "⟲", word: "repetitive" };
   if (step.status === "pending") return { tone: "active", mark: "▸", word: "pending" };
   if (step.status === "skipped") return { tone: "idle", mark: "↷", word: "skipped" };
   if (step.is_terminal) return { tone: "idle", mark: "■", word: "end" };
   return { tone: "plain", mark: "✓", word: step.status ?? "said" };
 }
 
-/** Five steps of heat, by share of the dearest branch; roots are the whole and would drown the rest, so by root. */
+/**
+ * Five steps of heat, by share of the most expensive branch; roots contain everything and would drown the
+ * rest, so by square root.
+ */
 export const HEATS = 5;
 
 export function heat(cost: number, most: number): number {
@@ -47,8 +55,8 @@ export function heat(cost: number, most: number): number {
 export type Strength = "source" | "strong" | "weak";
 const INFECTED: Record<Strength, Paint> = {
   source: { tone: "alert", mark: "◉", word: "source" },
-  strong: { tone: "violation", mark: "●", word: "says it too" },
-  weak: { tone: "blocked", mark: "○", word: "came after" },
+  strong: { tone: "violation", mark: "●", word: "affected" },
+  weak: { tone: "blocked", mark: "○", word: "downstream" },
 };
 
 export interface Painting {
@@ -85,13 +93,13 @@ export function paintOf(how: Painting, step: Step): Paint {
 
 const HUES = 8;
 
-/** A … Z, then A1 … Z1: hues come again after eight, letters never. */
+/** A … Z, then A1 … Z1: hues repeat after eight, letters never. */
 function letters(n: number): string {
   const round = Math.floor(n / 26);
   return String.fromCharCode(65 + (n % 26)) + (round > 0 ? round : "");
 }
 
-/** The legend beside the graph: every sign in use, in words. */
+/** The graph's legend: every sign in use, with its word. */
 export function legendOf(how: Painting): Paint[] {
   if (how.look === "cost") {
     return Array.from({ length: HEATS }, (_, level) => ({

@@ -1,24 +1,24 @@
 // The live graph of one session: records in, one folded graph out, at most once a frame and less often when
-// it is big. `ready` is false until the first picture came.
+// it is big. `ready` is false until the first picture arrived.
 import { useEffect, useState } from "react";
 import { live } from "~/live/connection";
 import { frames } from "~/live/frames";
+import { warm } from "./elkWorker";
 import { EMPTY, type Graph, graphOf } from "./graph";
-import { warm } from "./layouting";
 
 const BIG = 3_000;
 const BIG_EVERY_MS = 500;
 
-export interface Grown {
+export interface LiveGraph {
   graph: Graph;
   ready: boolean;
   at: string | null;
 }
 
-const NOTHING: Grown = { graph: EMPTY, ready: false, at: null };
+const NOTHING: LiveGraph = { graph: EMPTY, ready: false, at: null };
 
-export function useGraph(sessionId: string): Grown {
-  const [grown, setGrown] = useState<Grown>(NOTHING);
+export function useGraph(sessionId: string): LiveGraph {
+  const [grown, setGrown] = useState<LiveGraph>(NOTHING);
   useEffect(() => {
     const topic = `session:dag:${sessionId}`;
     let last = 0;

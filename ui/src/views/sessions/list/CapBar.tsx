@@ -1,7 +1,7 @@
-// Spent against soft and hard cap as a bar: the caps are ticks with words, so that no colour has to be read.
-import { money } from "~/widgets/words";
+// Spend against soft and hard cap as a bar: the caps are ticks with text, so that no colour has to be read.
+import { money } from "~/widgets/format";
+import { against, bar } from "./budgetText";
 import classes from "./CapBar.module.css";
-import { against, bar } from "./money";
 
 export function CapBar({
   spent,

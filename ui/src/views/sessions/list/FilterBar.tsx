@@ -1,4 +1,4 @@
-// Search and filters of the list. Everything goes to the URL at once, so that a view can be linked and kept.
+// Search and filters of the list. Everything goes to the URL at once, so that a view can be linked and saved.
 import { CloseButton, Select, TextInput } from "@mantine/core";
 import type { RefObject } from "react";
 import marks from "~/widgets/Mark.module.css";
@@ -9,14 +9,14 @@ import { SEVERITIES, SEVERITY_ORDER, type SessionStatus, STATUS_ORDER, STATUSES 
 
 export const NO_FILTER = { q: null, status: null, severity: null, stuck: null, cap: null, older: null };
 
-interface Shown {
+interface FilterBarProps {
   filters: Filters;
   counts: Record<SessionStatus, number>;
   set: (changes: Record<string, string | null>) => void;
   field: RefObject<HTMLInputElement | null>;
 }
 
-export function FilterBar({ filters, counts, set, field }: Shown) {
+export function FilterBar({ filters, counts, set, field }: FilterBarProps) {
   const search = useSearchText(filters.q, (q) => set({ q, older: null }));
   const clear = (changes: Record<string, string | null>) => {
     search.clear();
@@ -34,7 +34,7 @@ export function FilterBar({ filters, counts, set, field }: Shown) {
         onChange={(event) => search.type(event.currentTarget.value)}
         rightSection={
           search.text && (
-            <CloseButton size="xs" aria-label="clear the search" onClick={() => clear({ q: null })} />
+            <CloseButton size="xs" aria-label="Clear search" onClick={() => clear({ q: null })} />
           )
         }
       />
@@ -77,8 +77,8 @@ export function FilterBar({ filters, counts, set, field }: Shown) {
         clearable
         value={filters.cap}
         data={[
-          { value: "soft", label: "past a soft cap" },
-          { value: "hard", label: "over a hard cap" },
+          { value: "soft", label: "over soft cap" },
+          { value: "hard", label: "over hard cap" },
         ]}
         onChange={(cap) => set({ cap })}
       />

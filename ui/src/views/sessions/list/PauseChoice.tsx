@@ -1,11 +1,11 @@
-// Which agent of a session to pause: one press each, the busiest first.
+// Selects which agent of a session to pause: one press each, the busiest first.
 import { Button, Modal, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { pause, unpause } from "~/acts/acts";
-import { useAnswer } from "~/api/questions";
-import { Empty, Shown } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
-import { short } from "~/widgets/words";
+import { useApi } from "~/api/queries";
+import { pause, unpause } from "~/commands/session";
+import { short } from "~/widgets/format";
+import { Empty, Loaded } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/users";
 import classes from "./PauseChoice.module.css";
 
 interface Asked {
@@ -16,7 +16,7 @@ interface Asked {
 }
 
 export function PauseChoice({ sessionId, note = "", onClose, onPaused }: Asked) {
-  const asked = useAnswer("/v1/sessions/{session_id}", undefined, { params: { session_id: sessionId } });
+  const query = useApi("/v1/sessions/{session_id}", undefined, { params: { session_id: sessionId } });
   const denied = useWhyNot("operate");
   const [why, setWhy] = useState(note);
   const choose = async (agent: string, isPaused: boolean) => {
@@ -27,10 +27,10 @@ export function PauseChoice({ sessionId, note = "", onClose, onPaused }: Asked) 
   };
   return (
     <Modal opened onClose={onClose} title="Pause which agent?" size="md" centered>
-      <Shown asked={asked}>
+      <Loaded query={query}>
         {({ agents }) => (
           <div className={classes.choice}>
-            {agents.length === 0 && <Empty>No agent has spoken in this session.</Empty>}
+            {agents.length === 0 && <Empty>No agents in this session yet.</Empty>}
             <ul>
               {[...agents]
                 .sort((a, b) => b.messages - a.messages)
@@ -46,30 +46,30 @@ export function PauseChoice({ sessionId, note = "", onClose, onPaused }: Asked) 
                       rightSection={
                         <span className={classes.aside}>
                           {agent.paused
-                            ? "paused · let it go on"
+                            ? "paused · resume"
                             : agent.messages === 1
                               ? "1 step"
                               : `${short(agent.messages)} steps`}
                         </span>
                       }
                     >
-                      {agent.paused ? `Unpause ${agent.agent_id}` : `Pause ${agent.agent_id}`}
+                      {agent.paused ? `Resume ${agent.agent_id}` : `Pause ${agent.agent_id}`}
                     </Button>
                   </li>
                 ))}
             </ul>
             <TextInput
               size="xs"
-              label="Why (is kept in the record)"
+              label="Reason (recorded)"
               value={why}
               maxLength={4000}
               onChange={(event) => setWhy(event.currentTarget.value)}
             />
             {denied && <p role="note">{denied}</p>}
-            <p>From then on nothing it sends in this session is forwarded; it is held, in order.</p>
+            <p>Its messages in this session are then held, in order, and not delivered.</p>
           </div>
         )}
-      </Shown>
+      </Loaded>
     </Modal>
   );
 }

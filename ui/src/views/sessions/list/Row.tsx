@@ -1,12 +1,13 @@
-// One session of the table; the same cells become a card where it is narrow. Drawn again only when its record
-// changed: with a thousand sessions live, a row that did not change must cost nothing.
+// One session of the table; the same cells become a card on a narrow screen. Rendered again only when its
+// record changed: with a thousand live sessions, an unchanged row must cost nothing.
 // biome-ignore-all lint/a11y/useSemanticElements: a virtualiser places the rows, which a <tr> does not allow
-// biome-ignore-all lint/a11y/useFocusableInteractive: what can be done in a cell is a button or a link of its own
+// biome-ignore-all lint/a11y/useFocusableInteractive: the actions of a cell are buttons or links
 import { Link } from "@tanstack/react-router";
 import { memo } from "react";
+import { noun, plural } from "~/plural";
 import { exact } from "~/widgets/clock";
+import { money, short, span } from "~/widgets/format";
 import { useNow } from "~/widgets/now";
-import { money, short, span } from "~/widgets/words";
 import { CapBar } from "./CapBar";
 import { Sparkline } from "./Sparkline";
 import { Status } from "./Status";
@@ -14,18 +15,18 @@ import { capState, goalOf, SEVERITIES, type SessionRow, whyStuck } from "./sessi
 import classes from "./Table.module.css";
 
 export interface RowActs {
-  /** Move the cursor there; `peek` also shows it at the right. */
+  /** Moves the cursor there; `peek` also opens the side panel. */
   onPoint: (id: string, peek: boolean) => void;
   onChoose: (id: string) => void;
 }
 
-interface Shown extends RowActs {
+interface RowProps extends RowActs {
   row: SessionRow;
   index: number;
   offset: number;
   height: number;
   atCursor: boolean;
-  /** The one row the Tab key reaches. */
+  /** The one row reachable by the Tab key. */
   tabbed: boolean;
   chosen: boolean;
 }
@@ -40,7 +41,7 @@ export const Row = memo(function Row({
   chosen,
   onPoint,
   onChoose,
-}: Shown) {
+}: RowProps) {
   const goal = goalOf(row);
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the view's keys act on the row under the cursor
@@ -61,7 +62,7 @@ export const Row = memo(function Row({
       <div role="cell" className={classes.choose}>
         <input
           type="checkbox"
-          aria-label={`choose for comparing: ${goal}`}
+          aria-label={`select for comparison: ${goal}`}
           checked={chosen}
           onChange={() => onChoose(row.session_id)}
         />
@@ -82,20 +83,20 @@ export const Row = memo(function Row({
       </div>
       <div role="cell" className={classes.agents} title={agents(row)}>
         <b>{row.agents_count}</b>
-        <span className={classes.unit}> {row.agents_count === 1 ? "agent" : "agents"}</span>{" "}
+        <span className={classes.unit}> {noun(row.agents_count, "agent")}</span>{" "}
         <span>{row.agent_names.join(", ")}</span>
       </div>
-      <div role="cell" className={classes.steps} title={`${row.messages} steps`}>
+      <div role="cell" className={classes.steps} title={plural(row.messages, "step")}>
         {short(row.messages)}
-        <span className={classes.unit}> steps</span>
+        <span className={classes.unit}> {noun(row.messages, "step")}</span>
       </div>
       <Entropy row={row} />
       <div role="cell" className={classes.confidence}>
         {row.confidence === null ? (
           <span className={classes.faint}>–</span>
         ) : (
-          <span title="the latest confidence an agent gave">
-            {Math.round(row.confidence * 100)} %<span className={classes.unit}> sure</span>
+          <span title="last reported confidence">
+            {Math.round(row.confidence * 100)} %
             {row.confidence < 0.5 && <span className={classes.low}> low</span>}
           </span>
         )}
@@ -150,14 +151,19 @@ function Cost({ row }: { row: SessionRow }) {
 function Age({ since }: { since: string }) {
   const now = useNow();
   return (
-    <time dateTime={since} title={`began ${exact(since)}`}>
+    <time dateTime={since} title={`started ${exact(since)}`}>
       {span(now - Date.parse(since))}
     </time>
   );
 }
 
-/** Whose cap it is: most sessions are bound by one they share. */
-const OF = { tenant: "of all", session: "own", cluster: "cluster", agent: "agent" };
+/** The cap's scope: most sessions are limited by a shared one. */
+const OF = {
+  tenant: "of tenant cap",
+  session: "of session cap",
+  cluster: "of cluster cap",
+  agent: "of agent cap",
+};
 
 function agents(row: SessionRow): string {
   const more = row.agents_count - row.agent_names.length;

@@ -1,4 +1,4 @@
-// The last entropy scores as a line: high is varied, low is the same again. Words stand beside it.
+// The last entropy scores as a line: high is varied, low is repetitive. The text next to it gives the value.
 import classes from "./Sparkline.module.css";
 
 const [WIDTH, HEIGHT] = [56, 16];

@@ -1,6 +1,6 @@
-// The table of sessions: only the rows in sight exist. Where it is narrow the same rows are cards.
+// The virtualised table of sessions. On a narrow screen the same rows are cards.
 // biome-ignore-all lint/a11y/useSemanticElements: a virtualiser places the rows, which a <tr> does not allow
-// biome-ignore-all lint/a11y/useFocusableInteractive: what can be done in a cell is a button or a link of its own
+// biome-ignore-all lint/a11y/useFocusableInteractive: the actions of a cell are buttons or links
 import { useElementSize } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, useEffect, useRef } from "react";
@@ -21,7 +21,7 @@ const HEADS: { key: SortKey; name: string; className: string | undefined }[] = [
   { key: "age", name: "Age", className: classes.age },
 ];
 
-interface Shown extends RowActs {
+interface TableProps extends RowActs {
   rows: readonly SessionRow[];
   filters: Filters;
   cursor: string | null;
@@ -30,7 +30,7 @@ interface Shown extends RowActs {
   foot: ReactNode;
 }
 
-export function Table({ rows, filters, cursor, chosen, onSort, foot, ...acts }: Shown) {
+export function Table({ rows, filters, cursor, chosen, onSort, foot, ...acts }: TableProps) {
   const box = useRef<HTMLDivElement>(null);
   const { ref, width } = useElementSize();
   const height = width > 0 && width < NARROW ? CARD : ROW;
@@ -41,10 +41,10 @@ export function Table({ rows, filters, cursor, chosen, onSort, foot, ...acts }: 
     overscan: 12,
     getItemKey: (index) => rows[index]?.session_id ?? index,
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: measured anew when the height of a row changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: measured again when the height of a row changes
   useEffect(() => virtual.measure(), [height]);
   const at = cursor === null ? -1 : rows.findIndex((row) => row.session_id === cursor);
-  // Follow the cursor when it was moved, not when rows moved under it.
+  // Scrolls to the cursor when it was moved, not when rows moved under it.
   // biome-ignore lint/correctness/useExhaustiveDependencies: only the cursor counts
   useEffect(() => {
     if (at >= 0) virtual.scrollToIndex(at, { align: "auto" });
@@ -55,7 +55,7 @@ export function Table({ rows, filters, cursor, chosen, onSort, foot, ...acts }: 
         <div role="rowgroup" className={classes.heads}>
           <div role="row" aria-rowindex={1} className={classes.head}>
             <div role="columnheader" className={classes.choose}>
-              <span className="unseen">Choose</span>
+              <span className="unseen">Select</span>
             </div>
             {HEADS.map(({ key, name, className }) => (
               <div

@@ -3,7 +3,7 @@ import { isFiltered, pick, pressedSort, readFilters, says, toggled } from "./fil
 import { rowOf, type SessionRow } from "./session";
 
 let number = 0;
-function row(told: Partial<SessionRow>): SessionRow {
+function row(overrides: Partial<SessionRow>): SessionRow {
   number += 1;
   return rowOf({
     session_id: `s-${number}`,
@@ -17,14 +17,14 @@ function row(told: Partial<SessionRow>): SessionRow {
     severity: "normal",
     stuck: false,
     status: "running",
-    ...told,
+    ...overrides,
   });
 }
 const ids = (rows: readonly SessionRow[]) => rows.map((one) => one.session_id);
 const NONE: ReadonlySet<string> = new Set();
 
 describe("filters of the URL", () => {
-  it("reads what it knows and drops the rest", () => {
+  it("parses known values and drops the rest", () => {
     const read = readFilters({
       q: " nvda ",
       status: "stuck,nonsense,looping",
@@ -39,7 +39,7 @@ describe("filters of the URL", () => {
     expect(readFilters({ sort: "cost:up" }).down).toBe(false);
     expect(readFilters({ sort: "constructor" }).sort).toBe("age");
   });
-  it("turns a column round when it is pressed again", () => {
+  it("reverses a column when it is pressed again", () => {
     expect(pressedSort({ sort: "age", down: false }, "cost")).toBe("cost:down");
     expect(pressedSort({ sort: "cost", down: true }, "cost")).toBe("cost:up");
   });
@@ -49,8 +49,8 @@ describe("filters of the URL", () => {
   });
 });
 
-describe("which sessions are shown", () => {
-  it("searches goal, agents and the beginning of the id, whatever the case", () => {
+describe("matching sessions", () => {
+  it("searches goal, agents and the beginning of the id, ignoring case", () => {
     const one = row({ session_id: "01AB-99", goal: "Write the NVDA note", agent_names: ["writer-beta-1"] });
     expect(["nvda", "BETA", "01ab"].map((q) => says(one, q))).toEqual([true, true, true]);
     expect(says(one, "99")).toBe(false);
@@ -66,7 +66,7 @@ describe("which sessions are shown", () => {
     const before = row({ session_id: "same", messages: 3 });
     expect(pick([now], [before], readFilters({}), NONE).rows).toEqual([now]);
   });
-  it("counts statuses as if none were chosen, and the other filters count", () => {
+  it("counts statuses ignoring the status filter, but not the others", () => {
     const rows = [
       row({ status: "looping", stuck: true }),
       row({ status: "running" }),
@@ -76,7 +76,7 @@ describe("which sessions are shown", () => {
     expect(shown.map((one) => one.status)).toEqual(["looping"]);
     expect(counts).toMatchObject({ looping: 1, stuck: 1, running: 0 });
   });
-  it("tells soft from hard cap", () => {
+  it("distinguishes soft and hard cap", () => {
     const cap = (spent: number) =>
       ({ budget_id: "b", scope: "session", target: "*", soft: 3, hard: 5, spent, share: spent / 5 }) as const;
     const rows = [row({ cap: cap(1) }), row({ cap: cap(3) }), row({ cap: cap(5) }), row({ cap: null })];
@@ -86,7 +86,7 @@ describe("which sessions are shown", () => {
 });
 
 describe("order", () => {
-  it("is newest begun first, and does not change while sessions are active", () => {
+  it("is newest started first, and stable while sessions are active", () => {
     const [old, young] = [row({}), row({})];
     const busy = { ...old, last_sequence_number: 10_000 };
     expect(ids(pick([old, young], [], readFilters({}), NONE).rows)).toEqual([
@@ -101,12 +101,12 @@ describe("order", () => {
       old.session_id,
     );
   });
-  it("puts the unknown last both ways", () => {
+  it("puts unknown values last both ways", () => {
     const rows = [row({ confidence: null }), row({ confidence: 0.2 }), row({ confidence: 0.9 })];
     for (const sort of ["confidence:up", "confidence:down"])
       expect(pick(rows, [], readFilters({ sort }), NONE).rows.at(-1)?.confidence).toBeNull();
   });
-  it("puts what needs a person first when sorted by status", () => {
+  it("puts sessions that need attention first when sorted by status", () => {
     const rows = [row({ status: "ended" }), row({ status: "looping" }), row({ status: "waiting" })];
     expect(pick(rows, [], readFilters({ sort: "status" }), NONE).rows.map((one) => one.status)).toEqual([
       "looping",

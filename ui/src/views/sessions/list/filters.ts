@@ -1,4 +1,4 @@
-// Which sessions are shown and in what order: the URL's words read, rows matched, merged and sorted. Pure.
+// Filtering and sorting of the sessions list: URL values parsed, rows matched, merged and sorted. Pure.
 import {
   type CapState,
   capState,
@@ -30,7 +30,7 @@ export interface Filters {
   down: boolean;
 }
 
-/** Whether a column is first shown with its largest value on top. */
+/** Whether a column sorts largest first by default. */
 const DOWN_FIRST: Record<SortKey, boolean> = {
   status: false,
   goal: false,
@@ -43,16 +43,16 @@ const DOWN_FIRST: Record<SortKey, boolean> = {
   age: false,
   activity: true,
 };
-// By age rows keep their place while they change; by activity they would dance.
+// By age, rows keep their position while they change; by activity they would jump.
 export const FIRST_SORT: SortKey = "age";
 
 export function readFilters(url: Record<string, string | undefined>): Filters {
-  const wanted = new Set((url.status ?? "").split(","));
+  const wantedText = new Set((url.status ?? "").split(","));
   const [name, way] = (url.sort ?? "").split(":");
   const sort = name && Object.hasOwn(DOWN_FIRST, name) ? (name as SortKey) : FIRST_SORT;
   return {
     q: (url.q ?? "").trim(),
-    statuses: STATUS_ORDER.filter((status) => wanted.has(status)),
+    statuses: STATUS_ORDER.filter((status) => wantedText.has(status)),
     severity: SEVERITY_ORDER.find((severity) => severity === url.severity) ?? null,
     stuck: url.stuck === "yes",
     cap: url.cap === "soft" || url.cap === "hard" ? url.cap : null,
@@ -61,7 +61,7 @@ export function readFilters(url: Record<string, string | undefined>): Filters {
   };
 }
 
-/** What the URL's `sort` becomes when a head is pressed: the other way round the second time. */
+/** The URL's `sort` after a click on a column: reversed the second time. */
 export function pressedSort(now: Pick<Filters, "sort" | "down">, column: SortKey): string {
   const down = now.sort === column ? !now.down : DOWN_FIRST[column];
   return `${column}:${down ? "down" : "up"}`;
@@ -77,17 +77,17 @@ export function isFiltered(filters: Filters): boolean {
   return q !== "" || statuses.length > 0 || severity !== null || stuck || cap !== null;
 }
 
-/** The same words the gateway's `q` looks at: goal, agents' names, the beginning of the id. */
+/** The same fields as the gateway's `q`: goal, agent names, the beginning of the id. */
 export function says(row: SessionRow, q: string): boolean {
-  const wanted = q.toLowerCase();
+  const wantedText = q.toLowerCase();
   return (
-    row.session_id.toLowerCase().startsWith(wanted) ||
-    (row.goal ?? "").toLowerCase().includes(wanted) ||
-    row.agent_names.some((name) => name.toLowerCase().includes(wanted))
+    row.session_id.toLowerCase().startsWith(wantedText) ||
+    (row.goal ?? "").toLowerCase().includes(wantedText) ||
+    row.agent_names.some((name) => name.toLowerCase().includes(wantedText))
   );
 }
 
-/** All but the text and the status, which the counts of the status filter leave aside. */
+/** Every filter except text and status, which the counts of the status filter ignore. */
 function fits(row: SessionRow, filters: Filters): boolean {
   if (filters.severity !== null && row.severity !== filters.severity) return false;
   if (filters.stuck && !row.stuck) return false;
@@ -96,22 +96,22 @@ function fits(row: SessionRow, filters: Filters): boolean {
   return filters.cap === "hard" ? reached === "hard" : reached === "hard" || reached === "soft";
 }
 
-export interface Picked {
+export interface FilteredSessions {
   rows: SessionRow[];
-  /** How many of each status there would be, whatever statuses are chosen. */
+  /** The number of each status, before the status filter. */
   counts: Record<SessionStatus, number>;
 }
 
-/** Live rows win over loaded ones. `found` are ids the gateway itself matched: it knows all agents, not five. */
+/** Live rows override loaded ones. `found` are ids the gateway matched: it knows all agents, not five. */
 export function pick(
   live: readonly SessionRow[],
   loaded: readonly SessionRow[],
   filters: Filters,
   found: ReadonlySet<string>,
-): Picked {
+): FilteredSessions {
   const known = new Set(live.map((row) => row.session_id));
   const all = [...live, ...loaded.filter((row) => !known.has(row.session_id))];
-  const counts = Object.fromEntries(STATUS_ORDER.map((status) => [status, 0])) as Picked["counts"];
+  const counts = Object.fromEntries(STATUS_ORDER.map((status) => [status, 0])) as FilteredSessions["counts"];
   const rows: SessionRow[] = [];
   for (const row of all) {
     if (filters.q && !found.has(row.session_id) && !says(row, filters.q)) continue;
@@ -137,7 +137,7 @@ const VALUE: Record<SortKey, (row: SessionRow) => Value> = {
   activity: (row) => row.last_sequence_number,
 };
 
-/** What is unknown stands last both ways; equals by the newest begun, so that no two renders differ. */
+/** Unknown values last both ways; ties by newest start, so that renders are stable. */
 export function sorted(rows: SessionRow[], { sort, down }: Pick<Filters, "sort" | "down">): SessionRow[] {
   const value = VALUE[sort];
   return rows.sort((a, b) => {

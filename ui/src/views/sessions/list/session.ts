@@ -1,4 +1,4 @@
-// A session as the list shows it, and its words: status with mark, severity, why it stands still. Pure.
+// A session as a list row, and its texts: status with mark, severity, reason for being stuck. Pure.
 import type { SessionItem } from "~/protocol/openapi";
 import type { SessionStatus } from "~/widgets/status";
 
@@ -14,7 +14,7 @@ export interface SessionCap {
   share: number;
 }
 
-/** What the table needs of a session, from HTTP or from the live topic; both tell the same members. */
+/** The table's fields of a session, from HTTP or from the live topic; both have the same members. */
 export type SessionRow = Omit<SessionItem, "status" | "cap"> & {
   status: SessionStatus;
   goal: string | null;
@@ -25,19 +25,22 @@ export type SessionRow = Omit<SessionItem, "status" | "cap"> & {
   paused: number;
 };
 
-/** What needs a person first; also the order of the filter. */
+/** Most urgent first; also the order of the filter. */
 export const STATUS_ORDER: SessionStatus[] = ["looping", "stuck", "waiting", "paused", "running", "ended"];
 
 export const SEVERITIES: Record<SessionItem["severity"], { word: string; tone: string; means: string }> = {
-  loop: { word: "loop", tone: "alert", means: "the last steps hardly differ" },
-  warning: { word: "repeats itself", tone: "blocked", means: "steps begin to come again" },
-  normal: { word: "varied", tone: "idle", means: "its steps differ" },
+  loop: { word: "loop", tone: "alert", means: "the last steps are nearly equal" },
+  warning: { word: "repetitive", tone: "blocked", means: "steps begin to come again" },
+  normal: { word: "varied", tone: "idle", means: "steps differ" },
 };
 export const SEVERITY_ORDER: SessionItem["severity"][] = ["loop", "warning", "normal"];
 
-/** A record of the live topic or an item of a page. A gateway of before told less: what is missing is unknown. */
-export function rowOf(told: Partial<SessionRow> & { session_id: string }): SessionRow {
-  const row = told as SessionRow;
+/**
+ * A record of the live topic or an item of a page. Earlier gateway versions send fewer members: missing ones
+ * are unknown.
+ */
+export function rowOf(partial: Partial<SessionRow> & { session_id: string }): SessionRow {
+  const row = partial as SessionRow;
   return {
     ...row,
     goal: row.goal ?? null,
@@ -56,16 +59,16 @@ function guessed(row: SessionRow): SessionStatus {
   return row.stuck ? "stuck" : "running";
 }
 
-/** Why it stands still, as a sentence without the time. */
+/** Why it is stuck, as a sentence without the time. */
 export function whyStuck(reason: SessionItem["stuck_reason"]): string {
-  if (reason === "pending") return "a call has not come back";
-  if (reason === "silent") return "no agent says anything";
-  return "nothing moves";
+  if (reason === "pending") return "a call is pending";
+  if (reason === "silent") return "no activity";
+  return "no progress";
 }
 
 export type CapState = "none" | "under" | "soft" | "hard";
 
-/** Which cap of its nearest budget is reached. */
+/** The reached cap of its closest budget. */
 export function capState(cap: SessionCap | null): CapState {
   if (cap === null) return "none";
   if (cap.hard !== null && cap.spent >= cap.hard) return "hard";

@@ -1,9 +1,9 @@
-// The row the keys act on. It stays with its session while rows move; an open peek follows it.
+// The row the keys act on. It stays with its session while rows move; an open side panel follows it.
 import { useCallback, useState } from "react";
-import { usePeek } from "~/shell/peeking";
+import { usePeek } from "~/shell/peek";
 import type { SessionRow } from "./session";
 
-/** The neighbour of the cursor, held inside the list; from nowhere the first (or the last, going up). */
+/** The neighbour of the cursor, clamped to the list; without a cursor the first (or the last, going up). */
 export function moved(
   rows: readonly { session_id: string }[],
   from: string | null,

@@ -1,17 +1,17 @@
-// The sessions to show: the thousand the gateway keeps live, and pages of older ones asked for by hand or
-// because a search or a filter may be answered by them.
+// The sessions to show: the thousand the gateway keeps live, and pages of older ones loaded on request or
+// because a search or filter may match them.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 import { get, type Problem } from "~/api/client";
 import { useRecords } from "~/live/useLive";
 import type { PageOfSessionItem } from "~/protocol/openapi";
-import { type Filters, isFiltered, type Picked, pick } from "./filters";
+import { type FilteredSessions, type Filters, isFiltered, pick } from "./filters";
 import { rowOf, type SessionRow } from "./session";
 
-/** So many the live topic holds (S289): fewer means that there are no others. */
-const LIVE_MOST = 1_000;
+/** The live topic's limit (S289): fewer means that there are no others. */
+const MAX_LIVE = 1_000;
 const EMPTY: ReadonlySet<string> = new Set();
-// A record that did not change is the same row again: rows compare by identity.
+// Unchanged records keep their row object: rows compare by identity.
 const made = new WeakMap<SessionRow, SessionRow>();
 
 function kept(record: SessionRow): SessionRow {
@@ -23,7 +23,7 @@ function kept(record: SessionRow): SessionRow {
   return row;
 }
 
-export interface Sessions extends Picked {
+export interface Sessions extends FilteredSessions {
   live: readonly SessionRow[];
   ready: boolean;
   /** Older ones may exist that are not loaded. */
@@ -36,7 +36,7 @@ export interface Sessions extends Picked {
 export function useSessions(filters: Filters, wantsOlder: boolean): Sessions {
   const followed = useRecords<SessionRow>("sessions", "session");
   const rows = useMemo(() => followed.items.map(kept), [followed.items]);
-  const isFull = rows.length >= LIVE_MOST;
+  const isFull = rows.length >= MAX_LIVE;
   const asks = filters.q.length > 1 || wantsOlder || (isFull && isFiltered(filters));
   const older = useInfiniteQuery<PageOfSessionItem, Problem>({
     queryKey: ["/v1/sessions", "older", filters.q, filters.statuses.join(), filters.severity, filters.stuck],
@@ -58,7 +58,7 @@ export function useSessions(filters: Filters, wantsOlder: boolean): Sessions {
     () => (filters.q.length > 1 ? new Set(loaded.map((row) => row.session_id)) : EMPTY),
     [loaded, filters.q],
   );
-  // A page that brings nothing new (the newest are live already) is passed over.
+  // A page without new rows (the newest are live already) is skipped.
   const last = asks ? older.data?.pages.at(-1) : undefined;
   const brings = useMemo(() => {
     const live = new Set(rows.map((row) => row.session_id));
@@ -76,12 +76,12 @@ export function useSessions(filters: Filters, wantsOlder: boolean): Sessions {
     hasOlder: asks && older.data ? hasNextPage : isFull,
     loading: isFetching,
     problem: asks ? older.error : null,
-    // The first page comes by asking at all, which the URL says.
+    // The first page is always fetched when the URL asks for older ones.
     loadOlder: () => older.data !== undefined && void fetchNextPage(),
   };
 }
 
-/** One status the gateway filters by itself; of several, all are read and the rest is left out here. */
+/** A single status is filtered by the gateway; with several, all are fetched and filtered here. */
 function question(filters: Filters, cursor: unknown): Record<string, unknown> {
   return {
     q: filters.q.length > 1 ? filters.q : null,

@@ -1,24 +1,24 @@
-// Who works in the session and what each is doing now: badge, cost, pause. A press goes to its last step.
+// The session's agents and their present state: badge, cost, pause. A press selects the agent's last step.
 
-import { pause, unpause } from "~/acts/acts";
+import { pause, unpause } from "~/commands/session";
 import type { SessionMember } from "~/protocol/openapi";
-import { useWhyNot } from "~/widgets/people";
-import { money } from "~/widgets/words";
+import { money } from "~/widgets/format";
+import { useWhyNot } from "~/widgets/users";
 import type { Graph, Step } from "../dag/graph";
 import { BADGES } from "../dag/paint";
 import classes from "./Page.module.css";
 
-/** The numbers of rule S211, in words. */
+/** The badge rules of S211 as text. */
 const RULES: Record<number, string> = {
-  1: "its last step was the end",
-  2: "a person has paused it",
-  3: "a message of it is held",
-  4: "it asked for a decision nobody has made",
+  1: "its last step was terminal",
+  2: "paused by a person",
+  3: "one of its messages is held",
+  4: "waiting for a decision",
   5: "its last step was refused or rejected",
-  6: "its tool has not answered yet",
+  6: "waiting for a tool result",
   7: "its last step is pending",
-  8: "it has been silent for a minute",
-  9: "it spoke within the last minute",
+  8: "silent for a minute",
+  9: "active within the last minute",
 };
 
 export function Agents({
@@ -58,10 +58,10 @@ export function Agents({
             <button
               type="button"
               className={classes.stop}
-              aria-label={`${stopped ? "Unpause" : "Pause"} ${agent.agent_id}`}
-              title={denied ?? `${stopped ? "Unpause" : "Pause"} ${agent.agent_id}`}
+              aria-label={`${stopped ? "Resume" : "Pause"} ${agent.agent_id}`}
+              title={denied ?? `${stopped ? "Resume" : "Pause"} ${agent.agent_id}`}
               disabled={denied !== undefined}
-              // The second press of a double click would take back what the first did.
+              // The second press of a double click would undo the first.
               onClick={(event) =>
                 event.detail < 2 && void (stopped ? unpause : pause)(sessionId, agent.agent_id)
               }

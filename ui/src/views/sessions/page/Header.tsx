@@ -1,20 +1,21 @@
-// What the session is, how it is, what it costs, and what can be done about all of it at once.
+// The session's header: goal, status, cost, and actions on the whole session.
 import { Button, CopyButton, Menu } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { pause, unpause } from "~/acts/acts";
+import { pause, unpause } from "~/commands/session";
+import { plural } from "~/plural";
 import type { SessionAnswer } from "~/protocol/openapi";
 import { Ago, Id, Money } from "~/widgets/Figures";
+import { money } from "~/widgets/format";
 import { Tag } from "~/widgets/Mark";
-import { useWhyNot } from "~/widgets/people";
 import { STATUSES } from "~/widgets/status";
-import { money } from "~/widgets/words";
+import { useWhyNot } from "~/widgets/users";
 import type { Graph } from "../dag/graph";
 import classes from "./Page.module.css";
 
-export function Header({ told, graph }: { told: SessionAnswer; graph: Graph }) {
-  const { status } = told;
+export function Header({ session, graph }: { session: SessionAnswer; graph: Graph }) {
+  const { status } = session;
   const sign = STATUSES[status];
-  const goal = told.goal ?? graph.steps.find((step) => step.intent)?.intent;
+  const goal = session.goal ?? graph.steps.find((step) => step.intent)?.intent;
   return (
     <header className={classes.header}>
       <div className={classes.line}>
@@ -25,11 +26,11 @@ export function Header({ told, graph }: { told: SessionAnswer; graph: Graph }) {
           {goal ?? "Session"}
         </h1>
         <div className={classes.doing}>
-          <Pausing told={told} />
+          <PauseMenu session={session} />
           <Button
             component={Link}
             to="/compare"
-            search={{ left: told.session_id } as never}
+            search={{ left: session.session_id } as never}
             size="compact-sm"
             variant="default"
           >
@@ -46,22 +47,21 @@ export function Header({ told, graph }: { told: SessionAnswer; graph: Graph }) {
       </div>
       <div className={classes.facts}>
         <span className={classes.spare}>
-          <Id id={told.session_id} />
+          <Id id={session.session_id} />
         </span>
-        <Severity told={told} />
-        <Spent told={told} />
+        <Severity session={session} />
+        <Spent session={session} />
         <span>
-          {told.agents_count} {told.agents_count === 1 ? "agent" : "agents"},{" "}
-          {graph.steps.length.toLocaleString("en")} steps
+          {plural(session.agents_count, "agent")}, {graph.steps.length.toLocaleString("en")} steps
         </span>
-        {told.held > 0 && <span className={classes.held}>‖ {told.held} held</span>}
+        {session.held > 0 && <span className={classes.held}>‖ {session.held} held</span>}
         <span>
-          began <Ago at={told.started_at} />, last word <Ago at={told.last_at} />
+          started <Ago at={session.started_at} />, last activity <Ago at={session.last_at} />
         </span>
-        {told.stuck && (
+        {session.stuck && (
           <span className={classes.held}>
-            {told.stuck_reason === "pending" ? "an action has been pending" : "silent"} since{" "}
-            <Ago at={told.stuck_since} />
+            {session.stuck_reason === "pending" ? "an action has been pending" : "silent"} since{" "}
+            <Ago at={session.stuck_since} />
           </span>
         )}
       </div>
@@ -71,16 +71,17 @@ export function Header({ told, graph }: { told: SessionAnswer; graph: Graph }) {
 
 const SEVERITY = { loop: "alert", warning: "violation", normal: "idle" } as const;
 
-/** Two detectors, named: the entropy of the last steps, and steps that repeat. */
-function Severity({ told }: { told: SessionAnswer }) {
+/** Both detectors: the entropy of the last steps, and repeated steps. */
+function Severity({ session }: { session: SessionAnswer }) {
   return (
     <>
-      <Tag tone={SEVERITY[told.severity]}>
-        entropy {told.entropy_score === null ? "unknown" : told.entropy_score.toFixed(2)}: {told.severity}
+      <Tag tone={SEVERITY[session.severity]}>
+        entropy {session.entropy_score === null ? "unknown" : session.entropy_score.toFixed(2)}:{" "}
+        {session.severity}
       </Tag>
-      {told.loop_detected_at ? (
+      {session.loop_detected_at ? (
         <Tag tone="alert">
-          ⟲ loop since <Ago at={told.loop_detected_at} />
+          ⟲ loop since <Ago at={session.loop_detected_at} />
         </Tag>
       ) : (
         <span className={classes.spare}>
@@ -91,19 +92,19 @@ function Severity({ told }: { told: SessionAnswer }) {
   );
 }
 
-function Spent({ told }: { told: SessionAnswer }) {
-  const cap = told.cap;
+function Spent({ session }: { session: SessionAnswer }) {
+  const cap = session.cap;
   const most = cap ? (cap.hard ?? cap.soft) : null;
   if (!cap || most === null)
     return (
       <span>
-        <Money dollars={told.cost} /> spent, no cap
+        <Money dollars={session.cost} /> spent, no cap
       </span>
     );
   const share = Math.min(1, cap.share);
   return (
     <span className={classes.cap}>
-      <Money dollars={told.cost} /> spent · {cap.scope} cap: {money(cap.spent)} of {money(most)}
+      <Money dollars={session.cost} /> spent · {cap.scope} cap: {money(cap.spent)} of {money(most)}
       <span
         className={classes.meter}
         aria-hidden
@@ -118,10 +119,10 @@ function Spent({ told }: { told: SessionAnswer }) {
   );
 }
 
-function Pausing({ told }: { told: SessionAnswer }) {
+function PauseMenu({ session }: { session: SessionAnswer }) {
   const denied = useWhyNot("operate");
-  const running = told.agents.filter((agent) => !agent.paused);
-  const paused = told.agents.filter((agent) => agent.paused);
+  const running = session.agents.filter((agent) => !agent.paused);
+  const paused = session.agents.filter((agent) => agent.paused);
   return (
     <Menu position="bottom-end" withinPortal>
       <Menu.Target>
@@ -138,21 +139,21 @@ function Pausing({ told }: { told: SessionAnswer }) {
         {running.length > 1 && (
           <Menu.Item
             onClick={async () => {
-              for (const agent of running) await pause(told.session_id, agent.agent_id);
+              for (const agent of running) await pause(session.session_id, agent.agent_id);
             }}
           >
-            Pause all {running.length} agents here
+            Pause all {plural(running.length, "agent")}
           </Menu.Item>
         )}
         {running.map((agent) => (
-          <Menu.Item key={agent.agent_id} onClick={() => void pause(told.session_id, agent.agent_id)}>
+          <Menu.Item key={agent.agent_id} onClick={() => void pause(session.session_id, agent.agent_id)}>
             Pause {agent.agent_id}
           </Menu.Item>
         ))}
         {paused.length > 0 && <Menu.Divider />}
         {paused.map((agent) => (
-          <Menu.Item key={agent.agent_id} onClick={() => void unpause(told.session_id, agent.agent_id)}>
-            Unpause {agent.agent_id}
+          <Menu.Item key={agent.agent_id} onClick={() => void unpause(session.session_id, agent.agent_id)}>
+            Resume {agent.agent_id}
           </Menu.Item>
         ))}
       </Menu.Dropdown>

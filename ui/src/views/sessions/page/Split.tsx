@@ -1,11 +1,11 @@
-// Two panes and the bar between them: dragged or moved by arrow keys, its place remembered by the browser.
+// Two panes with a divider: dragged or moved by arrow keys, its position remembered by the browser.
 import { useLocalStorage } from "@mantine/hooks";
 import { type ReactNode, useRef } from "react";
 import classes from "./Page.module.css";
 
 interface Props {
-  /** Which way the panes lie: beside each other or one above the other. */
-  lie: "beside" | "above";
+  /** Orientation: side by side or stacked. */
+  lie: "side-by-side" | "above";
   name: string;
   label: string;
   /** Share of the first pane. */
@@ -23,7 +23,7 @@ export function Split({ lie, name, label, start, first, second }: Props) {
   });
   const box = useRef<HTMLDivElement>(null);
   const to = (next: number) => setShare(Math.round(Math.min(1 - LEAST, Math.max(LEAST, next)) * 1000) / 1000);
-  const across = lie === "beside";
+  const across = lie === "side-by-side";
   const drag = (event: React.PointerEvent<HTMLDivElement>) => {
     const bounds = box.current?.getBoundingClientRect();
     if (!bounds || event.buttons === 0) return;
@@ -36,7 +36,7 @@ export function Split({ lie, name, label, start, first, second }: Props) {
       <div className={classes.pane} style={{ flexBasis: `${share * 100}%` }}>
         {first}
       </div>
-      {/* biome-ignore lint/a11y/useSemanticElements: a bar that is moved is no thematic break */}
+      {/* biome-ignore lint/a11y/useSemanticElements: a movable divider is not a thematic break */}
       <div
         role="separator"
         tabIndex={0}

@@ -1,4 +1,4 @@
-// Panes as tabs: which one is open stands in the URL (`tab`), arrow keys move along them.
+// Panes as tabs: the open one is in the URL (`tab`), arrow keys move between them.
 import type { ReactNode } from "react";
 import { useUrl } from "~/useUrl";
 import classes from "./Page.module.css";

@@ -1,37 +1,38 @@
-// How far one claim spread, in a few lines: where it began, who says it too, who only came after, what it
-// cost. The same marks stand in the graph.
+// The spread of one claim in a few lines: origin, affected steps, downstream steps, cost. The graph uses the
+// same marks.
 import { Button } from "@mantine/core";
 import { useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { plural } from "~/plural";
 import { useUrl } from "~/useUrl";
-import { QuarantineFact } from "~/widgets/FactForms";
+import { QuarantineForm } from "~/widgets/FactForms";
 import { Ago, Money } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Shown } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
-import { Place } from "../step/Reach";
+import { Loaded } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/users";
+import { StepLink } from "../step/BlastAndCauses";
 import classes from "./Scratch.module.css";
 
 export function Infection({
   fact,
   at,
-  asked: chosen,
+  query: chosen,
   sessionId,
   goTo,
 }: {
   fact: string;
   at: number | null;
-  asked: boolean;
+  query: boolean;
   sessionId: string;
   goTo: (sequence_number: number) => void;
 }) {
   const [, setUrl] = useUrl();
   const denied = useWhyNot("operate");
   const [stops, setStops] = useState(false);
-  const asked = useAnswer("/v1/facts/{fact_id}/infection", { limit: 500 }, { params: { fact_id: fact } });
+  const query = useApi("/v1/facts/{fact_id}/infection", { limit: 500 }, { params: { fact_id: fact } });
   return (
-    <section className={classes.infection} aria-label="How far it spread">
-      <Shown asked={asked} rows={2}>
+    <section className={classes.infection} aria-label="Spread">
+      <Loaded query={query} rows={2}>
         {(data) => {
           const by = data.steps.filter(
             (step) =>
@@ -46,10 +47,11 @@ export function Infection({
                 <strong>“{data.source.text}”</strong>
               </p>
               <p>
-                ◉ first said by {data.source.agent_id} <Place place={data.source} {...{ sessionId, goTo }} />{" "}
-                <Ago at={data.first_at} />. ● {strong} {strong === 1 ? "step says" : "steps say"} it too, ○{" "}
-                {by.length - strong} only came after{at !== null && ` by #${at}`}; {data.agents.length}{" "}
-                agents, <Money dollars={data.spend.strong} /> spent on it.
+                ◉ origin: {data.source.agent_id} <StepLink place={data.source} {...{ sessionId, goTo }} />{" "}
+                <Ago at={data.first_at} />. ● {plural(strong, "step")} affected, ○ {by.length - strong}{" "}
+                downstream
+                {at !== null && ` by #${at}`}; {data.agents.length} agents,{" "}
+                <Money dollars={data.spend.strong} /> spent on it.
               </p>
               {data.agents.length > 0 && (
                 <p className={classes.faint}>
@@ -57,13 +59,13 @@ export function Infection({
                     <span key={agent.agent_id}>
                       {n > 0 && ", "}
                       {agent.strength === "strong" ? "●" : "○"} {agent.agent_id}{" "}
-                      <Place place={agent.first} {...{ sessionId, goTo }} />
+                      <StepLink place={agent.first} {...{ sessionId, goTo }} />
                     </span>
                   ))}
                 </p>
               )}
               {stops ? (
-                <QuarantineFact fact={data.source.fact_id} done={() => setStops(false)} />
+                <QuarantineForm fact={data.source.fact_id} done={() => setStops(false)} />
               ) : (
                 <div className={classes.tools}>
                   <Button
@@ -89,7 +91,7 @@ export function Infection({
             </>
           );
         }}
-      </Shown>
+      </Loaded>
     </section>
   );
 }

@@ -1,10 +1,9 @@
-// What was in memory at the moment scrubbed to, fact by fact with its source, and the spread of the one that
-// is traced.
+// Memory at the scrubbed moment, fact by fact with its source, and the spread of the traced one.
 import { TextInput } from "@mantine/core";
 import { useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import { useUrl } from "~/useUrl";
-import { Empty, Shown } from "~/widgets/Panel";
+import { Empty, Loaded } from "~/widgets/Panel";
 import { Facts } from "../step/Facts";
 import { Infection } from "./Infection";
 import classes from "./Scratch.module.css";
@@ -22,7 +21,7 @@ export function Memory({
 }) {
   const [words, setWords] = useState("");
   const [url] = useUrl();
-  const asked = useAnswer(
+  const query = useApi(
     "/v1/memory",
     { session: sessionId, seq: at ?? undefined, limit: 200 },
     { keep: true, every: at === null ? 4_000 : false },
@@ -30,9 +29,7 @@ export function Memory({
   return (
     <section className={classes.pad} aria-label="Memory">
       <div className={classes.bar}>
-        <span className={classes.faint}>
-          {at === null ? "what is held now" : `what was held after #${at}`}
-        </span>
+        <span className={classes.faint}>{at === null ? "current memory" : `memory after #${at}`}</span>
         <TextInput
           size="xs"
           className={classes.who}
@@ -43,14 +40,14 @@ export function Memory({
         />
       </div>
       <div className={classes.facts}>
-        {fact && <Infection fact={fact} at={at} asked={url.fact !== undefined} {...{ sessionId, goTo }} />}
-        <Shown asked={asked}>
+        {fact && <Infection fact={fact} at={at} query={url.fact !== undefined} {...{ sessionId, goTo }} />}
+        <Loaded query={query}>
           {(data) => {
             const facts = data.items.filter((one) => one.text.toLowerCase().includes(words.toLowerCase()));
             if (data.items.length === 0)
               return (
                 <Empty>
-                  Nothing was in memory. An agent adds a fact with <code>state_delta.added_to_memory</code>.
+                  Memory is empty. An agent adds a fact with <code>state_delta.added_to_memory</code>.
                 </Empty>
               );
             return (
@@ -63,7 +60,7 @@ export function Memory({
               </>
             );
           }}
-        </Shown>
+        </Loaded>
       </div>
     </section>
   );

@@ -1,5 +1,5 @@
-// The scratchpad: every agent's intent as it is said, newest at the bottom. It stays at the end unless one
-// scrolled up; then it says how much came meanwhile.
+// The scratchpad: every agent's intents as they arrive, newest at the bottom. It follows the end unless
+// scrolled up; then it shows how many arrived meanwhile.
 
 import { Button, Select } from "@mantine/core";
 import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
@@ -8,7 +8,7 @@ import { clockToSecond, exact } from "~/widgets/clock";
 import { Empty } from "~/widgets/Panel";
 import type { Graph, Step } from "../dag/graph";
 import { BADGES, stateOf } from "../dag/paint";
-import { linesOf, MOST_LINES } from "./lines";
+import { linesOf, MAX_LINES } from "./intents";
 import classes from "./Scratch.module.css";
 
 export function Scratchpad({
@@ -23,7 +23,7 @@ export function Scratchpad({
   select: (step: Step) => void;
 }) {
   const [url, setUrl] = useUrl();
-  const [most, setMost] = useState(MOST_LINES);
+  const [most, setMost] = useState(MAX_LINES);
   const { lines, older } = useMemo(
     () => linesOf(graph, { who: url.who, at, most }),
     [graph, url.who, at, most],
@@ -43,11 +43,11 @@ export function Scratchpad({
   return (
     <section className={classes.pad} aria-label="Scratchpad">
       <div className={classes.bar}>
-        <span className={classes.faint}>what the agents say they are about to do</span>
+        <span className={classes.faint}>intents reported by agents</span>
         <Select
           size="xs"
           className={classes.who}
-          aria-label="Whose thoughts"
+          aria-label="Agent"
           placeholder="all agents"
           clearable
           searchable
@@ -66,11 +66,9 @@ export function Scratchpad({
           setSticks(it.scrollHeight - it.scrollTop - it.clientHeight < 24);
         }}
       >
-        {lines.length === 0 && (
-          <Empty>Nobody has said what it is about to do{url.who ? ` as ${url.who}` : ""}.</Empty>
-        )}
+        {lines.length === 0 && <Empty>No intents{url.who ? ` from ${url.who}` : ""} yet.</Empty>}
         {older > 0 && (
-          <Button size="compact-xs" variant="subtle" onClick={() => setMost(most + MOST_LINES)}>
+          <Button size="compact-xs" variant="subtle" onClick={() => setMost(most + MAX_LINES)}>
             {older.toLocaleString("en")} older
           </Button>
         )}

@@ -1,11 +1,11 @@
-// The state scrub: any moment of the session, by its steps. The graph greys what came later, Memory shows
-// what was held then; play goes on step by step. `at` in the URL is a sequence number; none means now.
+// The state scrub: any moment of the session, by its steps. The graph greys later steps, Memory shows the
+// state at that moment; play advances step by step. `at` in the URL is a sequence number; none means now.
 import { Button } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import { useUrl } from "~/useUrl";
 import { exact } from "~/widgets/clock";
 import type { Graph } from "../dag/graph";
-import { placeAt } from "./lines";
+import { placeAt } from "./intents";
 import classes from "./Scratch.module.css";
 
 const STEP_MS = 420;
@@ -35,7 +35,7 @@ export function Scrub({ graph, at }: { graph: Graph; at: number | null }) {
 
   if (steps.length === 0) return null;
   const step = steps[here];
-  const said =
+  const momentText =
     at === null || !step
       ? "now"
       : `step ${here + 1} of ${steps.length}, #${step.sequence_number} by ${step.agent_id ?? "unknown"}`;
@@ -55,11 +55,11 @@ export function Scrub({ graph, at }: { graph: Graph; at: number | null }) {
         type="range"
         className={classes.slider}
         aria-label="Moment of the session"
-        aria-valuetext={said}
+        aria-valuetext={momentText}
         min={0}
         max={steps.length - 1}
         value={here}
-        // The arrows are the slider's own here, not the graph's.
+        // The arrow keys belong to the slider here, not to the graph.
         onKeyDown={(event) => event.key.startsWith("Arrow") && event.stopPropagation()}
         onChange={(event) => {
           const place = Number(event.currentTarget.value);
@@ -68,7 +68,7 @@ export function Scrub({ graph, at }: { graph: Graph; at: number | null }) {
         }}
       />
       <span className={classes.moment} title={step ? exact(step.at) : undefined}>
-        {said}
+        {momentText}
       </span>
       {at !== null && (
         <Button size="compact-xs" variant="light" onClick={() => setUrl({ at: null, play: null }, true)}>

@@ -1,12 +1,13 @@
-// Facts with what can be done about each: see who took it over, mark it false, take that back, quarantine.
+// Facts with their actions: show spread, mark false, unmark, quarantine.
 import { Button } from "@mantine/core";
 import { useState } from "react";
-import { unmark } from "~/acts/facts";
+import { unmark } from "~/commands/facts";
+import { plural } from "~/plural";
 import type { MemoryItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
-import { MarkFalse, QuarantineFact } from "~/widgets/FactForms";
+import { MarkFalseForm, QuarantineForm } from "~/widgets/FactForms";
 import { Tag } from "~/widgets/Mark";
-import { useWhyNot } from "~/widgets/people";
+import { useWhyNot } from "~/widgets/users";
 import classes from "./Step.module.css";
 
 export type Fact = Pick<
@@ -66,11 +67,11 @@ function FactLine({ fact, goTo }: { fact: Fact; goTo?: (sequence_number: number)
           <span>{fact.held_by === "read" ? `read from ${fact.agent_id}` : ""}</span>
         )}
         <span>
-          used {fact.uses === 1 ? "once" : `${fact.uses} times`}
+          {plural(fact.uses, "use")}
           {fact.source_fact_id !== fact.fact_id && " · a copy"}
         </span>
         <button type="button" className={classes.link} aria-pressed={isTraced} onClick={trace}>
-          {isTraced ? "stop tracing" : "who took it over"}
+          {isTraced ? "stop tracing" : "spread"}
         </button>
         {fact.marked_false ? (
           <>
@@ -78,7 +79,8 @@ function FactLine({ fact, goTo }: { fact: Fact; goTo?: (sequence_number: number)
               quarantine…
             </button>
             <button type="button" className={classes.link} {...off} onClick={() => void unmark(fact.fact_id)}>
-              take the mark back
+              {" "}
+              unmark{" "}
             </button>
           </>
         ) : (
@@ -88,7 +90,7 @@ function FactLine({ fact, goTo }: { fact: Fact; goTo?: (sequence_number: number)
         )}
       </div>
       {form === "false" && (
-        <MarkFalse
+        <MarkFalseForm
           fact={fact.fact_id}
           done={(marked) => {
             setForm(marked ? "quarantine" : null);
@@ -96,17 +98,17 @@ function FactLine({ fact, goTo }: { fact: Fact; goTo?: (sequence_number: number)
           }}
         />
       )}
-      {form === "quarantine" && <QuarantineFact fact={fact.fact_id} done={() => setForm(null)} />}
+      {form === "quarantine" && <QuarantineForm fact={fact.fact_id} done={() => setForm(null)} />}
     </li>
   );
 }
 
-/** Texts the analyst has not folded into facts yet. */
+/** Texts the analyst has not indexed as facts yet. */
 export function PlainFacts({ texts }: { texts: string[] }) {
   return (
     <ul className={classes.facts}>
       {texts.map((text, n) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: an agent may say the same twice
+        // biome-ignore lint/suspicious/noArrayIndexKey: an agent may repeat the same text
         <li key={n}>
           <p className={classes.fact}>{text}</p>
         </li>

@@ -1,31 +1,31 @@
-// What people note about a step, and their verdict on one the agent itself was not sure of.
+// Notes on a step, and the review of a low-confidence one.
 import { Button, Select, Textarea } from "@mantine/core";
 import { useState } from "react";
-import { review } from "~/acts/acts";
-import { askAgain, useAnswer } from "~/api/questions";
+import { refetch, useApi } from "~/api/queries";
+import { review } from "~/commands/session";
 import { useDraft } from "~/widgets/drafts";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { useNames, useWhyNot } from "~/widgets/people";
-import { annotate, removeNote, STEP } from "./acting";
+import { useNames, useWhyNot } from "~/widgets/users";
 import classes from "./Step.module.css";
-import type { Told } from "./told";
+import { annotate, removeNote, STEP } from "./stepCommands";
+import type { StepDetails } from "./stepDetails";
 
-export function Notes({ told }: { told: Told }) {
+export function Notes({ details }: { details: StepDetails }) {
   const name = useNames();
-  const [draft, setText] = useDraft(`step note ${told.message_id ?? told.sequence_number}`);
+  const [draft, setText] = useDraft(`step note ${details.message_id ?? details.sequence_number}`);
   const text = draft ?? "";
   const [writing, setWriting] = useState(draft !== null);
   const denied = useWhyNot("approve");
   const [category, setCategory] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
-  const categories = useAnswer("/v1/annotations/categories", undefined, { enabled: writing });
+  const categories = useApi("/v1/annotations/categories", undefined, { enabled: writing });
   const kinds = categories.data?.items ?? [];
   return (
     <>
-      {told.annotations.length > 0 && (
+      {details.annotations.length > 0 && (
         <ul className={classes.notes} aria-label="Notes">
-          {told.annotations.map((note) => (
+          {details.annotations.map((note) => (
             <li key={note.annotation_id}>
               <p className={classes.fact}>
                 {note.category && <Tag tone="violation">{note.category.replaceAll("_", " ")}</Tag>}{" "}
@@ -65,8 +65,8 @@ export function Notes({ told }: { told: Told }) {
           onSubmit={async (event) => {
             event.preventDefault();
             setBusy(true);
-            const step = told.message_id ?? String(told.sequence_number);
-            const answer = await annotate(told.session_id, step, { text, category, label: null });
+            const step = details.message_id ?? String(details.sequence_number);
+            const answer = await annotate(details.session_id, step, { text, category, label: null });
             setBusy(false);
             if (!answer) return;
             setText(null);
@@ -87,7 +87,7 @@ export function Notes({ told }: { told: Told }) {
             size="xs"
             clearable
             searchable
-            label="Kind of failure (may stay empty)"
+            label="Kind of failure (optional)"
             data={kinds.map((kind) => ({
               value: kind.category,
               label: `${kind.category.replaceAll("_", " ")}: ${kind.meaning}`,
@@ -97,7 +97,7 @@ export function Notes({ told }: { told: Told }) {
           />
           <div className={classes.tools}>
             <Button size="compact-xs" type="submit" loading={busy} disabled={!text.trim()}>
-              Save the note
+              Save note
             </Button>
             <Button
               size="compact-xs"
@@ -117,35 +117,32 @@ export function Notes({ told }: { told: Told }) {
 }
 
 const VERDICTS = [
-  { verdict: "ok", words: "It was right" },
-  { verdict: "wrong", words: "It was wrong" },
-  { verdict: "unsure", words: "Cannot tell" },
+  { verdict: "ok", words: "Correct" },
+  { verdict: "wrong", words: "Incorrect" },
+  { verdict: "unsure", words: "Unsure" },
 ] as const;
 
-export function ReviewStep({ told }: { told: Told }) {
+export function ReviewStep({ details }: { details: StepDetails }) {
   const name = useNames();
   const [note, setNote] = useState("");
   const [busy, setBusy] = useState(false);
   const denied = useWhyNot("approve");
-  if (told.review)
+  if (details.review)
     return (
       <p>
-        {VERDICTS.find((one) => one.verdict === told.review?.verdict)?.words}, says{" "}
-        {name(told.review.reviewed_by)} <Ago at={told.review.reviewed_at} />
-        {told.review.note && `: ${told.review.note}`}
+        {VERDICTS.find((one) => one.verdict === details.review?.verdict)?.words}, says{" "}
+        {name(details.review.reviewed_by)} <Ago at={details.review.reviewed_at} />
+        {details.review.note && `: ${details.review.note}`}
       </p>
     );
   return (
     <div className={classes.form}>
-      <p>
-        The agent was {Math.round((told.confidence ?? 0) * 100)} % sure. Nobody has looked at it yet. What do
-        you say?
-      </p>
+      <p>Confidence {Math.round((details.confidence ?? 0) * 100)} %, not reviewed yet.</p>
       <Textarea
         size="xs"
         autosize
         minRows={1}
-        label="Note (may stay empty)"
+        label="Note (optional)"
         value={note}
         onChange={(event) => setNote(event.currentTarget.value)}
       />
@@ -159,8 +156,8 @@ export function ReviewStep({ told }: { told: Told }) {
             title={denied}
             onClick={async () => {
               setBusy(true);
-              await review(String(told.sequence_number), verdict, note.trim() || null);
-              askAgain(STEP);
+              await review(String(details.sequence_number), verdict, note.trim() || null);
+              refetch(STEP);
               setBusy(false);
             }}
           >

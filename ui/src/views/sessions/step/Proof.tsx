@@ -1,23 +1,24 @@
-// The proof of a step: its own event's badge, and whether it lies under its session's seal (ruling 37).
+// The proof of a step: its own event's badge, and whether it is under its session's seal (ruling 37).
 import { Link } from "@tanstack/react-router";
 import { ProofOf } from "~/proof/ProofBadge";
 import classes from "./Step.module.css";
-import type { Told } from "./told";
+import type { StepDetails } from "./stepDetails";
 
-export function StepProof({ told }: { told: Told }) {
+export function StepProof({ step: details }: { step: StepDetails }) {
   return (
     <>
       <ProofOf
-        sequence_number={told.sequence_number}
-        {...(told.kind === "step" && told.message_id && { about: { body: { message_id: told.message_id } } })}
+        sequence_number={details.sequence_number}
+        {...(details.kind === "step" &&
+          details.message_id && { about: { body: { message_id: details.message_id } } })}
       />
-      {told.sealed && (
+      {details.sealed && (
         <p className={classes.none}>
-          <span aria-hidden>◆</span> Sealed with the thoughts of its session:{" "}
+          <span aria-hidden>◆</span> Sealed with its session's thoughts:{" "}
           <Link
             to="/forensics/$board"
             params={{ board: "trail" }}
-            search={{ session: told.session_id } as never}
+            search={{ session: details.session_id } as never}
             className={classes.link}
           >
             decision trail

@@ -1,5 +1,5 @@
-// The chain of thought, whole or played back as it was thought. A screen reader always has the whole text;
-// with reduced motion so has everybody.
+// The chain of thought, whole or played back. A screen reader always has the whole text; so does everyone
+// with reduced motion.
 import { Button, SegmentedControl } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { frames } from "~/live/frames";
@@ -38,21 +38,21 @@ export function Reasoning({ lines }: { lines: string[] }) {
     return frames.every(paint);
   }, [playing, total, setUrl]);
 
-  if (lines.length === 0) return <p className={classes.none}>It told no reasoning.</p>;
+  if (lines.length === 0) return <p className={classes.none}>No reasoning recorded.</p>;
   const shown = written === null ? lines : shownAt(lines, written);
   const partly = written !== null;
   return (
     <>
       <div className={classes.tools}>
         {still ? (
-          <span className={classes.none}>Shown whole: your system asks for less motion.</span>
+          <span className={classes.none}>Shown whole: reduced motion is on.</span>
         ) : (
           <Button
             size="compact-xs"
             variant="default"
             onClick={() => setUrl({ play: playing ? null : "reasoning" }, true)}
           >
-            {playing ? "‖ Pause" : partly ? "▶ Go on" : "▶ Play"}
+            {playing ? "‖ Pause" : partly ? "▶ Resume" : "▶ Play"}
           </Button>
         )}
         {partly && (

@@ -1,19 +1,18 @@
-// One step, told as a story: what for → what it considered → how it reasoned → what it did → what it leans on →
-// what it remembers now → what it cost → who stepped in → how far it went. Known parts of the graph show at
-// once, the rest when the gateway has answered.
+// Details of one step: intent, alternatives, reasoning, action, citations, memory, cost, interventions,
+// reach. Parts known from the graph show at once, the rest when the gateway has answered.
 import { Button, CopyButton } from "@mantine/core";
 import { useEffect, useRef } from "react";
-import { askAgain, useAnswer } from "~/api/questions";
+import { refetch, useApi } from "~/api/queries";
 import { Ago, Id } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Shown } from "~/widgets/Panel";
+import { Empty, Loaded } from "~/widgets/Panel";
 import { firstGate, firstLoop, type Graph, type Step } from "../dag/graph";
-import { BADGES, stateOf } from "../dag/paint";
-import { saidFlag } from "../dag/StepNode";
-import type { Lit } from "./lit";
+import { BADGES, badgeWord, stateOf } from "../dag/paint";
+import { flagText } from "../dag/StepNode";
+import type { Highlight } from "./highlight";
 import classes from "./Step.module.css";
-import { Story } from "./Story";
-import type { Told } from "./told";
+import { StepStory } from "./StepStory";
+import type { StepDetails } from "./stepDetails";
 
 export interface StepPanelProps {
   graph: Graph;
@@ -22,9 +21,9 @@ export interface StepPanelProps {
   step: Step | undefined;
   branch: number;
   goTo: (sequence_number: number) => void;
-  light: (lit: Lit | null) => void;
+  light: (lit: Highlight | null) => void;
   turn: (way: "older" | "newer") => void;
-  /** Counts up when the reader asked to read: the panel takes the focus. */
+  /** Increases when the user opens the step for reading: the panel takes the focus. */
   opened: number;
 }
 
@@ -58,7 +57,7 @@ export function StepPanel({
           {step.agent_id ?? "unknown"}
         </h2>
         <Tag tone={badge.tone}>
-          <span aria-hidden>{badge.mark}</span> {step.badge}
+          <span aria-hidden>{badge.mark}</span> {badgeWord(step)}
         </Tag>
         {(step.status !== null || state.tone !== "plain") && (
           <Tag tone={state.tone}>
@@ -98,7 +97,7 @@ export function StepPanel({
       {step.flags.length > 0 && (
         <ul className={classes.flags}>
           {step.flags.map((flag) => (
-            <li key={flag}>⚠ {saidFlag(flag)}</li>
+            <li key={flag}>⚠ {flagText(flag)}</li>
           ))}
         </ul>
       )}
@@ -107,18 +106,18 @@ export function StepPanel({
   );
 }
 
-/** Nothing picked yet: where one would look first. */
+/** Nothing selected yet: shortcuts to interesting steps. */
 function Begin({ graph, select }: { graph: Graph; select: (step: Step) => void }) {
   const worth: [string, Step | undefined][] = [
-    ["The gate that waits (g)", firstGate(graph)],
-    ["Where it goes in circles (l)", firstLoop(graph)],
-    ["The first failure", graph.steps.find((step) => step.status === "failure")],
-    ["The first step of low confidence", graph.steps.find((step) => step.low_confidence)],
-    ["The newest step ([)", graph.steps.at(-1)],
+    ["Jump to open gate (g)", firstGate(graph)],
+    ["Jump to loop (l)", firstLoop(graph)],
+    ["First failure", graph.steps.find((step) => step.status === "failure")],
+    ["First low-confidence step", graph.steps.find((step) => step.low_confidence)],
+    ["Newest step ([)", graph.steps.at(-1)],
   ];
   return (
     <>
-      <Empty>Pick a step in the graph: here it tells what it did and why.</Empty>
+      <Empty>Select a step in the graph to see what it did and why.</Empty>
       <div className={classes.begin}>
         {worth.map(
           ([words, step]) =>
@@ -133,7 +132,7 @@ function Begin({ graph, select }: { graph: Graph; select: (step: Step) => void }
   );
 }
 
-/** A link that leads here, without what only this reader has open. */
+/** A link to this step, without the reader's own panels. */
 function linkTo(sessionId: string, step: Step): string {
   return `${location.origin}/sessions/${encodeURIComponent(sessionId)}?step=${encodeURIComponent(step.step_id)}`;
 }
@@ -147,18 +146,18 @@ function Whole({
   goTo,
   light,
 }: Omit<StepPanelProps, "step" | "opened" | "turn" | "graph" | "select"> & { step: Step }) {
-  const asked = useAnswer(PATH, undefined, { params: { session_id: sessionId, step: step.message_id } });
+  const query = useApi(PATH, undefined, { params: { session_id: sessionId, step: step.message_id } });
   const seen = useRef(step.version);
   useEffect(() => {
     if (seen.current === step.version) return;
     seen.current = step.version;
-    askAgain(PATH);
+    refetch(PATH);
   }, [step.version]);
   return (
     <div className={classes.story}>
-      <Shown asked={asked} rows={9}>
-        {(data) => <Story told={data as unknown as Told} {...{ branch, goTo, light }} />}
-      </Shown>
+      <Loaded query={query} rows={9}>
+        {(data) => <StepStory step={data as unknown as StepDetails} {...{ branch, goTo, light }} />}
+      </Loaded>
     </div>
   );
 }

@@ -1,18 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { litByBlast, litByCauses } from "./lit";
+import { highlightBlast, highlightCauses } from "./highlight";
 import { advanced, lengthOf, shownAt } from "./playback";
-import { jsonOf, linkOf, midSentence } from "./told";
+import { jsonOf, linkOf, midSentence } from "./stepDetails";
 
 const LINES = ["The filing is newer.", "So I take its figure."];
 
 describe("playing reasoning back", () => {
-  it("shows nothing at first, a part on the way and all at the end", () => {
+  it("shows nothing at first, a part in between and everything at the end", () => {
     expect(shownAt(LINES, 0)).toEqual([]);
     expect(shownAt(LINES, 3)).toEqual(["The"]);
     expect(shownAt(LINES, lengthOf(LINES))).toEqual(LINES);
   });
 
-  it("rests between two thoughts", () => {
+  it("pauses between two thoughts", () => {
     const first = LINES[0] ?? "";
     expect(shownAt(LINES, first.length + 5)).toEqual([first]);
   });
@@ -26,13 +26,13 @@ describe("playing reasoning back", () => {
     }
   });
 
-  it("goes twice as far at twice the speed", () => {
+  it("advances twice as far at twice the speed", () => {
     expect(advanced(10, 500, 2) - 10).toBeCloseTo(2 * (advanced(10, 500, 1) - 10));
   });
 });
 
-describe("reading what a step tells", () => {
-  it("takes JSON for JSON and anything else for text", () => {
+describe("step details", () => {
+  it("parses JSON and keeps anything else as text", () => {
     expect(jsonOf('{"q": 1}')).toEqual({ json: { q: 1 } });
     expect(jsonOf("42 hits")).toEqual({ text: "42 hits" });
     expect(jsonOf("42")).toEqual({ text: "42" });
@@ -40,7 +40,7 @@ describe("reading what a step tells", () => {
     expect(jsonOf(null)).toBeNull();
   });
 
-  it("links only where a browser may go", () => {
+  it("links only to http and https", () => {
     expect(linkOf("https://example.com/10-K")).not.toBeNull();
     expect(linkOf("javascript:alert(1)")).toBeNull();
     expect(linkOf("memory://fct_1-0")).toBeNull();
@@ -51,7 +51,7 @@ describe("a reason after because", () => {
   it.each([
     ["The parts grow.", "the parts grow."],
     ["NVDA closes in January", "NVDA closes in January"],
-    ["I was told so", "I was told so"],
+    ["I was asked to", "I was asked to"],
     ["too slow", "too slow"],
     ["", ""],
   ])("%s reads %s", (text, read) => {
@@ -59,25 +59,25 @@ describe("a reason after because", () => {
   });
 });
 
-describe("what is lit in the graph", () => {
-  it("tells the origin of a blast from what it reached", () => {
+describe("highlighted steps", () => {
+  it("distinguishes the origin of a blast from what it reached", () => {
     const steps = [
       { sequence_number: 2, strength: "strong" },
       { sequence_number: 1, strength: "weak" },
     ];
-    expect([...litByBlast({ steps } as never, 1).steps]).toEqual([
+    expect([...highlightBlast({ steps } as never, 1).steps]).toEqual([
       [2, "strong"],
       [1, "origin"],
     ]);
   });
 
-  it("tells a cause from the way to it", () => {
+  it("distinguishes a cause from the path to it", () => {
     const items = [
       { sequence_number: 1, path: [{ sequence_number: 1 }, { sequence_number: 2 }] },
       { sequence_number: 2, path: [{ sequence_number: 2 }] },
       { sequence_number: 0, path: [{ sequence_number: 0 }, { sequence_number: 5 }] },
     ];
-    const lit = litByCauses({ items } as never, 9).steps;
+    const lit = highlightCauses({ items } as never, 9).steps;
     expect(lit.get(2)).toBe("cause");
     expect(lit.get(5)).toBe("way");
   });

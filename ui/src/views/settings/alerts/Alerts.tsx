@@ -1,38 +1,38 @@
-// What is amiss now by the rules, and the rules: what is watched, from which figure on, and who is told.
+// Firing alerts and alert rules: condition, threshold, channels.
 import { useMemo } from "react";
-import { makeDefaultRules } from "~/acts/settings";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { makeDefaultRules } from "~/commands/settings";
 import type { RuleItem, RuleList, WebhookItem } from "~/protocol/openapi";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Shown } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
-import { Doing } from "../parts/Danger";
-import { Desk, MakeNew } from "../parts/Desk";
+import { Empty, Loaded } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/users";
+import { BusyButton } from "../parts/DangerButton";
+import { MakeNew, MasterDetail } from "../parts/MasterDetail";
 import { Section } from "../parts/Section";
-import { OpenNow } from "./OpenNow";
+import { FiringAlerts } from "./FiringAlerts";
 import { Rule } from "./Rule";
 import { RuleForm } from "./RuleForm";
 import { limitOf, MARKS, TONES } from "./rules";
 
 export function Alerts() {
-  const rules = useAnswer("/v1/alert-rules", undefined, { every: 5_000, keep: true });
-  const channels = useAnswer("/v1/webhooks/out", undefined, { every: 5_000, keep: true });
+  const rules = useApi("/v1/alert-rules", undefined, { every: 5_000, keep: true });
+  const channels = useApi("/v1/webhooks/out", undefined, { every: 5_000, keep: true });
   const denied = useWhyNot("admin");
   return (
     <Section
       title="Alerts"
-      lead="A rule watches a figure and tells its channels when it is amiss, once, and when it is over."
+      lead="A rule watches a metric and notifies its channels once when it fires and once when it resolves."
       fills
       acts={
         <>
-          <Doing word="Add the default rules" denied={denied} onClick={() => makeDefaultRules([])} />
+          <BusyButton word="Add default rules" denied={denied} onClick={() => makeDefaultRules([])} />
           <MakeNew word="New rule" denied={denied} />
         </>
       }
     >
-      <Shown asked={rules} rows={8}>
+      <Loaded query={rules} rows={8}>
         {(list) => <Rules list={list} channels={channels.data?.items ?? []} denied={denied} />}
-      </Shown>
+      </Loaded>
     </Section>
   );
 }
@@ -51,10 +51,10 @@ function Rules({
     const named = new Map(channels.map((one) => [one.endpoint_id, one.name]));
     return [
       { id: "name", title: "Rule", cell: (rule: RuleItem) => rule.name },
-      { id: "state", title: "Now", cell: (rule: RuleItem) => <Standing rule={rule} />, width: 118 },
+      { id: "state", title: "State", cell: (rule: RuleItem) => <RuleState rule={rule} />, width: 118 },
       {
         id: "limit",
-        title: "Amiss from",
+        title: "Threshold",
         from: 620,
         cell: (rule: RuleItem) => {
           const limit = limitOf(
@@ -65,12 +65,12 @@ function Rules({
         },
       },
       {
-        id: "told",
-        title: "Told to",
+        id: "channels",
+        title: "Channels",
         from: 480,
         width: "22%",
         cell: (rule: RuleItem) =>
-          rule.endpoint_ids.map((id) => named.get(id) ?? "a removed channel").join(", ") || "nobody outside",
+          rule.endpoint_ids.map((id) => named.get(id) ?? "a removed channel").join(", ") || "none",
       },
       {
         id: "severity",
@@ -86,17 +86,17 @@ function Rules({
     ];
   }, [conditions, channels]);
   return (
-    <Desk
+    <MasterDetail
       label="Alert rules"
       rows={list.items}
       keyOf={(rule) => rule.rule_id}
       nameOf={(rule) => rule.name}
       columns={columns}
-      above={<OpenNow />}
+      above={<FiringAlerts />}
       empty={
         <Empty command="observatory alerts defaults">
-          Nothing is watched yet. “Add the default rules” makes the eight every house should have: loops,
-          schema, caps, silence, dead letters, waiting people, proofs, signing. On the terminal:
+          No rules yet. “Add default rules” creates eight recommended ones: loops, schema, caps, silence, dead
+          letters, pending approvals, proofs, signing. On the command line:
         </Empty>
       }
       makes="New rule"
@@ -106,14 +106,14 @@ function Rules({
   );
 }
 
-function Standing({ rule }: { rule: RuleItem }) {
-  if (!rule.enabled) return <Tag tone="idle">○ off</Tag>;
+function RuleState({ rule }: { rule: RuleItem }) {
+  if (!rule.enabled) return <Tag tone="idle">○ disabled</Tag>;
   const muted = rule.muted_until !== null;
   if (rule.open > 0)
     return (
       <Tag tone={TONES[rule.severity]}>
-        {MARKS[rule.severity]} {rule.open} amiss{muted ? ", muted" : ""}
+        {MARKS[rule.severity]} {rule.open} firing{muted ? ", muted" : ""}
       </Tag>
     );
-  return muted ? <Tag tone="blocked">‖ muted</Tag> : <Tag tone="good">✓ quiet</Tag>;
+  return muted ? <Tag tone="blocked">‖ muted</Tag> : <Tag tone="good">✓ OK</Tag>;
 }

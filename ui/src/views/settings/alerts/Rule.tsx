@@ -1,15 +1,16 @@
-// One rule: its form, a test to its channels with what each answered, a mute with its end, and its removal.
+// One rule: its form, a test to its channels with each response, mute, and removal.
 import { Button } from "@mantine/core";
 import { useState } from "react";
-import { act } from "~/acts/acts";
-import { muteRule, removeRule } from "~/acts/settings";
 import { send } from "~/api/client";
+import { runCommand } from "~/commands/session";
+import { muteRule, removeRule } from "~/commands/settings";
+import { plural } from "~/plural";
 import type { ConditionItem, RuleItem, TestAnswer, WebhookItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago, Left } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { useNames } from "~/widgets/people";
-import { Danger, Doing } from "../parts/Danger";
+import { useNames } from "~/widgets/users";
+import { BusyButton, DangerButton } from "../parts/DangerButton";
 import classes from "../parts/Parts.module.css";
 import { RuleForm } from "./RuleForm";
 
@@ -34,15 +35,15 @@ export function Rule(props: Props) {
   return (
     <>
       <RuleForm {...props} />
-      <Test rule={rule} denied={denied} />
+      <RuleTest rule={rule} denied={denied} />
       <div className={classes.part}>
         <h3>Mute</h3>
         {rule.muted_until ? (
           <p>
-            Muted, <Left until={rule.muted_until} />: it is judged and shown, and nobody outside is told.
+            Muted, <Left until={rule.muted_until} />: evaluated and shown, but no notifications are sent.
           </p>
         ) : (
-          <p>Tell nobody outside for a while. What still fires when the mute ends is told then.</p>
+          <p>Send no notifications for a while. Alerts still firing when the mute ends are sent then.</p>
         )}
         <div className={classes.buttons}>
           {MUTES.map(([word, minutes]) => (
@@ -58,56 +59,57 @@ export function Rule(props: Props) {
               <span className="unseen"> mute</span>
             </Button>
           ))}
-          {rule.muted_until && <Doing word="Unmute" denied={denied} onClick={() => muteRule(rule, 0)} />}
+          {rule.muted_until && <BusyButton word="Unmute" denied={denied} onClick={() => muteRule(rule, 0)} />}
         </div>
       </div>
       <div className={classes.part}>
         <p className={classes.faint}>
           Changed <Ago at={rule.updated_at} /> by {names(rule.updated_by)}.
         </p>
-        <Danger
-          word="Remove the rule"
+        <DangerButton
+          word="Remove rule"
           does={`Remove “${rule.name}”`}
           denied={denied}
           onYes={async () => {
             if (await removeRule(rule)) setUrl({ one: null });
           }}
         >
-          It watches no more; what is open of it ({rule.open}) is resolved. What it told stays in the record.
-        </Danger>
+          The rule is deleted and its firing alerts ({rule.open}) are resolved. Past alerts stay in the audit
+          trail.
+        </DangerButton>
       </div>
     </>
   );
 }
 
-function Test({ rule, denied }: { rule: RuleItem; denied: string | undefined }) {
+function RuleTest({ rule, denied }: { rule: RuleItem; denied: string | undefined }) {
   const [answer, setAnswer] = useState<TestAnswer | null>(null);
   const run = async () => {
-    const told = await act(
-      "The test",
+    const result = await runCommand(
+      "Test",
       () => send("POST /v1/alert-rules/{rule_id}/test", { params: { rule_id: rule.rule_id } }),
       ({ outcomes }) => ({
-        text: `A marked test went to ${outcomes.length} ${outcomes.length === 1 ? "channel" : "channels"}.`,
+        text: `Test sent to ${plural(outcomes.length, "channel")}.`,
       }),
     );
-    setAnswer(told);
+    setAnswer(result);
   };
   return (
     <div className={classes.part}>
-      <h3>Send a test</h3>
-      <p>One marked alert to each of its channels as saved, now.</p>
+      <h3>Send a test notification</h3>
+      <p>Sends one alert marked as a test to each saved channel.</p>
       <div className={classes.buttons}>
-        <Doing word="Send a test" denied={denied} onClick={run} />
+        <BusyButton word="Send a test notification" denied={denied} onClick={run} />
       </div>
       {answer &&
         (answer.outcomes.length === 0 ? (
-          <p role="status">It has no channel: nobody was told.</p>
+          <p role="status">No channels: nothing was sent.</p>
         ) : (
-          <div role="status" aria-label="How each channel took it">
+          <div role="status" aria-label="Test results by channel">
             <ul className={classes.outcomes}>
               {answer.outcomes.map((one) => (
                 <li key={one.endpoint_id}>
-                  <Tag tone={one.ok ? "good" : "alert"}>{one.ok ? "✓ taken" : "× failed"}</Tag>
+                  <Tag tone={one.ok ? "good" : "alert"}>{one.ok ? "✓ delivered" : "× failed"}</Tag>
                   <b>{one.name ?? one.endpoint_id}</b>
                   <span>
                     {one.detail}

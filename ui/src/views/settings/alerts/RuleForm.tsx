@@ -1,8 +1,8 @@
-// A rule as a form: what is watched, of whom, from which figure on, how loud, and who is told.
-import { changeRule, makeRule } from "~/acts/settings";
+// Form of an alert rule: metric, scope, condition, severity, channels.
+import { changeRule, makeRule } from "~/commands/settings";
 import type { ConditionItem, RuleItem, WebhookItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
-import { Pick, Text, Tick, Ticks } from "../parts/Fields";
+import { CheckboxField, CheckboxGroupField, SelectField, TextField } from "../parts/Fields";
 import { FormBox } from "../parts/FormBox";
 import classes from "../parts/Parts.module.css";
 import { useForm } from "../parts/useForm";
@@ -35,23 +35,23 @@ export function RuleForm({ rule, conditions, channels, denied }: Props) {
   };
   const choose = (name: string) => {
     const next = conditions.find((one) => one.condition === name);
-    // Another measure has other limits: what was set for the last one means nothing here.
+    // Another metric has other thresholds: the previous values are meaningless.
     if (next) form.set({ ...startOf(next, form.text("name")), endpoint_ids: form.list("endpoint_ids") });
   };
   return (
     <FormBox
       form={form}
       label={rule ? `Rule ${rule.name}` : "New rule"}
-      does={rule ? "Save the rule" : "Watch from now on"}
+      does={rule ? "Save rule" : "Create rule"}
       denied={denied}
       isNew={rule === null}
       onSave={save}
     >
-      <Text form={form} name="name" label="Name" maxLength={100} />
-      <Pick
+      <TextField form={form} name="name" label="Name" maxLength={100} />
+      <SelectField
         form={{ ...form, set: (changes) => choose(String(changes.condition)) }}
         name="condition"
-        label="Watches"
+        label="Metric"
         means={condition?.text}
         options={conditions.map((one) => ({
           value: one.condition,
@@ -59,44 +59,44 @@ export function RuleForm({ rule, conditions, channels, denied }: Props) {
         }))}
       />
       <div className={classes.two}>
-        <Pick
+        <SelectField
           form={form}
           name="scope"
-          label="Of each"
+          label="Per"
           options={(condition?.scopes ?? []).map((scope) => ({
             value: scope,
-            label: scope === "tenant" ? "all together" : scope,
+            label: scope === "tenant" ? "tenant" : scope,
           }))}
         />
         {form.text("scope") !== "tenant" && (
-          <Text form={form} name="target" label={`Only this ${form.text("scope")}`} placeholder="every one" />
+          <TextField form={form} name="target" label={`Only this ${form.text("scope")}`} placeholder="all" />
         )}
       </div>
       <div className={classes.two}>
         {LOW.includes(form.text("condition")) && (
-          <Pick
+          <SelectField
             form={form}
             name="compare"
-            label="Amiss when"
+            label="Condition"
             options={[
               { value: "above", label: "at or above" },
               { value: "below", label: "at or below" },
             ]}
           />
         )}
-        <Text
+        <TextField
           form={form}
           name="threshold"
-          label={condition?.unit ? `From (${condition.unit})` : "From"}
+          label={condition?.unit ? `Threshold (${condition.unit})` : "Threshold"}
           inputMode="decimal"
         />
         {condition?.counts_events ? (
-          <Text form={form} name="window_s" label="Within" />
+          <TextField form={form} name="window_s" label="Window" />
         ) : (
-          <Text form={form} name="for_s" label="If it lasts" />
+          <TextField form={form} name="for_s" label="For" />
         )}
-        <Text form={form} name="cooldown_s" label="Quiet after telling" />
-        <Pick
+        <TextField form={form} name="cooldown_s" label="Cooldown" />
+        <SelectField
           form={form}
           name="severity"
           label="Severity"
@@ -104,10 +104,10 @@ export function RuleForm({ rule, conditions, channels, denied }: Props) {
         />
       </div>
       {channels.length > 0 ? (
-        <Ticks
+        <CheckboxGroupField
           form={form}
           name="endpoint_ids"
-          label="Told to"
+          label="Channels"
           options={channels.map((one) => ({
             value: one.endpoint_id,
             label: `${one.name} (${one.kind}${one.state === "disabled" ? ", disabled" : ""})`,
@@ -115,15 +115,14 @@ export function RuleForm({ rule, conditions, channels, denied }: Props) {
         />
       ) : (
         <p className={classes.note}>
-          There is no channel yet: it shows here and in the windows, and nobody outside is told. Make one
-          under Channels.
+          No channels yet: alerts show only in this UI. Create one under Channels.
         </p>
       )}
-      <Tick form={form} name="enabled" label="On" />
+      <CheckboxField form={form} name="enabled" label="Enabled" />
       {read.body && (
         <p className={classes.says} role="status">
-          Amiss: {limitOf(read.body as RuleItem, condition)}.
-          {rule && form.isDirty && " Saving resolves what is open of it and counts anew."}
+          Fires at: {limitOf(read.body as RuleItem, condition)}.
+          {rule && form.isDirty && " Saving resolves its firing alerts and restarts its window."}
         </p>
       )}
     </FormBox>

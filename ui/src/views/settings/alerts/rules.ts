@@ -26,7 +26,7 @@ export function valuesOf(rule: RuleItem): Values {
   };
 }
 
-/** A new rule is what its condition has by default. */
+/** A new rule with its metric's defaults. */
 export function startOf(condition: ConditionItem, name: string): Values {
   return {
     name,
@@ -50,10 +50,10 @@ export function readRule(
 ): { body: AlertRuleBody; faults: null } | { body: null; faults: Faults } {
   const faults: Faults = {};
   const text = (name: string) => String(values[name] ?? "").trim();
-  if (text("name") === "") faults.name = "Give it a name.";
+  if (text("name") === "") faults.name = "Enter a name.";
   const threshold = Number(text("threshold"));
   if (text("threshold") === "" || !Number.isFinite(threshold) || threshold < 0)
-    faults.threshold = "A number from 0 on.";
+    faults.threshold = "Must be a number of at least 0.";
   const counts = condition?.counts_events ?? false;
   const times = { [counts ? "window_s" : "for_s"]: counts ? 1 : 0, cooldown_s: 0 };
   for (const [name, least] of Object.entries(times)) {
@@ -61,7 +61,7 @@ export function readRule(
     if (fault) faults[name] = fault;
   }
   if (!counts && text("compare") === "below" && text("target") === "" && text("scope") !== "tenant")
-    faults.target = `Below needs one ${text("scope")}: what does nothing is in no list.`;
+    faults.target = `“At or below” needs one ${text("scope")}: idle ones are not listed.`;
   if (Object.keys(faults).length > 0) return { body: null, faults };
   return {
     body: {
@@ -82,15 +82,18 @@ export function readRule(
   };
 }
 
-type Told = Pick<RuleItem, "condition" | "scope" | "target" | "compare" | "threshold" | "window_s" | "for_s">;
+type RuleLimit = Pick<
+  RuleItem,
+  "condition" | "scope" | "target" | "compare" | "threshold" | "window_s" | "for_s"
+>;
 
-/** One message, five messages; `s` is seconds and stays. */
+/** 1 message, 5 messages; `s` is seconds and stays. */
 export function unitOf(figure: number, unit: string): string {
   return figure === 1 ? unit.replace(/(\w{3})s$/, "$1") : unit;
 }
 
 /** "5 messages or more within 5 min, for each agent" */
-export function limitOf(rule: Told, condition: ConditionItem | undefined): string {
+export function limitOf(rule: RuleLimit, condition: ConditionItem | undefined): string {
   const unit = unitOf(rule.threshold, condition?.unit ?? "");
   const many = rule.compare === "below" ? "or fewer" : "or more";
   const figure = [String(rule.threshold), unit, many].filter(Boolean).join(" ");
@@ -99,10 +102,10 @@ export function limitOf(rule: Told, condition: ConditionItem | undefined): strin
     : rule.for_s > 0
       ? ` for ${spanText(rule.for_s)}`
       : "";
-  const whose = rule.target
+  const scopeText = rule.target
     ? `, of ${rule.scope} ${rule.target}`
     : rule.scope === "tenant"
       ? ""
       : `, for each ${rule.scope}`;
-  return `${figure}${lasts}${whose}`;
+  return `${figure}${lasts}${scopeText}`;
 }

@@ -1,16 +1,17 @@
-// One endpoint: a test with its real answer, its form, how it fares, its secret, and its end.
+// One channel: test with the receiver's response, form, delivery status, secret, and removal.
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { act } from "~/acts/acts";
-import { removeChannel, rotateChannel, switchChannel } from "~/acts/connections";
 import { send } from "~/api/client";
-import { askAgain } from "~/api/questions";
-import type { DeliveryWhole, WebhookItem } from "~/protocol/openapi";
+import { refetch } from "~/api/queries";
+import { removeChannel, rotateChannel, switchChannel } from "~/commands/connections";
+import { runCommand } from "~/commands/session";
+import { noun } from "~/plural";
+import type { DeliveryDetail, WebhookItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
+import { ms } from "~/widgets/format";
 import { Tag } from "~/widgets/Mark";
-import { ms } from "~/widgets/words";
-import { Danger, Doing } from "../parts/Danger";
+import { BusyButton, DangerButton } from "../parts/DangerButton";
 import classes from "../parts/Parts.module.css";
 import { ChannelForm } from "./ChannelForm";
 import type { Fresh } from "./Channels";
@@ -29,12 +30,12 @@ export function Channel({ item, events, denied, onSecret }: Props) {
   const { endpoint_id, name } = item;
   return (
     <>
-      <Test item={item} denied={denied} />
+      <ChannelTest item={item} denied={denied} />
       <ChannelForm item={item} events={events} denied={denied} onSecret={onSecret} />
       <div className={classes.part}>
-        <h3>How it fares</h3>
+        <h3>Status</h3>
         <dl className={classes.facts}>
-          <dt>last taken</dt>
+          <dt>last delivered</dt>
           <dd>
             <Ago at={item.last_ok_at} />
           </dd>
@@ -43,7 +44,7 @@ export function Channel({ item, events, denied, onSecret }: Props) {
             <Ago at={item.last_failed_at} />
             {item.failures > 0 && `, ${item.failures} in a row`}
           </dd>
-          <dt>waiting</dt>
+          <dt>pending</dt>
           <dd>
             {item.waiting}
             {item.waiting_since && (
@@ -66,17 +67,17 @@ export function Channel({ item, events, denied, onSecret }: Props) {
             params={{ board: "webhooks" }}
             search={{ endpoint: endpoint_id } as never}
           >
-            Everything sent there, try by try
+            Delivery log
           </Link>
         </div>
       </div>
       {item.kind === "webhook" && (
         <div className={classes.part}>
           <h3>Secret</h3>
-          <p>Rotating makes a new one; for a day both sign, so the receiver can change over.</p>
-          <Danger
-            word="Rotate the secret"
-            does="Rotate: show a new secret"
+          <p>Rotating creates a new secret; for 24 hours both sign, so the receiver can switch over.</p>
+          <DangerButton
+            word="Rotate secret"
+            does="Rotate and show new secret"
             denied={denied}
             danger={false}
             onYes={async () => {
@@ -84,60 +85,63 @@ export function Channel({ item, events, denied, onSecret }: Props) {
               if (made) onSecret({ endpoint_id, secret: made.secret });
             }}
           >
-            A new secret is shown here, once. The one in use signs beside it for 24 hours, then no more.
-          </Danger>
+            A new secret is shown here once. The present one signs alongside it for 24 hours.
+          </DangerButton>
         </div>
       )}
       <div className={classes.part}>
         <div className={classes.buttons}>
-          <Doing
+          <BusyButton
             word={item.state === "active" ? "Disable" : "Enable"}
             denied={denied}
             onClick={() => switchChannel(endpoint_id, name, item.state !== "active")}
           />
         </div>
-        <Danger
-          word="Remove the channel"
+        <DangerButton
+          word="Remove channel"
           does={`Remove “${name}”`}
           denied={denied}
           onYes={async () => {
             if (await removeChannel(endpoint_id, name)) setUrl({ one: null });
           }}
         >
-          Nothing is sent there any more, also not the {item.waiting} that wait. Rules that name it tell it
-          nothing. Its secret is gone; its log stays.
-        </Danger>
+          Nothing more is sent there; {item.waiting} pending{" "}
+          {noun(item.waiting, "delivery is", "deliveries are")} dropped. Alert rules lose this channel. Its
+          secret is deleted; its log is kept.
+        </DangerButton>
       </div>
     </>
   );
 }
 
-function Test({ item, denied }: { item: WebhookItem; denied: string | undefined }) {
-  const [sent, setSent] = useState<DeliveryWhole | null>(null);
+function ChannelTest({ item, denied }: { item: WebhookItem; denied: string | undefined }) {
+  const [sent, setSent] = useState<DeliveryDetail | null>(null);
   const run = async () => {
-    const told = await act(
-      "The test",
+    const result = await runCommand(
+      "Test",
       () => send("POST /v1/webhooks/out/{endpoint_id}/test", { params: { endpoint_id: item.endpoint_id } }),
       (answer) => ({
         text:
-          answer.state === "delivered" ? `“${item.name}” took the test.` : `“${item.name}” was tried once.`,
+          answer.state === "delivered"
+            ? `Test delivered to “${item.name}”.`
+            : `Test to “${item.name}” was attempted once.`,
       }),
     );
-    setSent(told);
-    askAgain("/v1/webhooks/out");
+    setSent(result);
+    refetch("/v1/webhooks/out");
   };
   const last = sent?.tries.at(-1);
   return (
     <div className={classes.part}>
       <div className={classes.buttons}>
-        <Doing word="Send a test" denied={denied} onClick={run} />
-        <span className={classes.faint}>One marked message, now, and what comes of it.</span>
+        <BusyButton word="Send a test notification" denied={denied} onClick={run} />
+        <span className={classes.faint}>Sends one message marked as a test and shows the response.</span>
       </div>
       {last && (
-        <div role="status" aria-label="What came of the test">
+        <div role="status" aria-label="Test result">
           <ul className={classes.outcomes}>
             <li>
-              <Tag tone={last.ok ? "good" : "alert"}>{last.ok ? "✓ taken" : "× failed"}</Tag>
+              <Tag tone={last.ok ? "good" : "alert"}>{last.ok ? "✓ delivered" : "× failed"}</Tag>
               <span>
                 {last.detail}
                 {last.code !== null && ` (${last.code})`}, {ms(last.took_ms)}

@@ -1,10 +1,11 @@
-// An endpoint as a form. What is rarely changed (filters, rate, tries) is folded away.
-import { changeChannel, makeChannel } from "~/acts/connections";
-import { useAnswer } from "~/api/questions";
+// Form of a channel. Rarely changed settings (filters, rate, retries) are folded.
+
+import { useApi } from "~/api/queries";
+import { changeChannel, makeChannel } from "~/commands/connections";
 import type { WebhookItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
-import { Pick, Some, Text, Words } from "../parts/Fields";
-import { Folded } from "../parts/Folded";
+import { Collapsible } from "../parts/Collapsible";
+import { MultiSelectField, SelectField, TagsField, TextField } from "../parts/Fields";
 import { FormBox } from "../parts/FormBox";
 import classes from "../parts/Parts.module.css";
 import { useForm } from "../parts/useForm";
@@ -29,7 +30,7 @@ const SEVERITIES = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
 
 export function ChannelForm({ item, events, denied, onSecret }: Props) {
   const [, setUrl] = useUrl();
-  const rules = useAnswer("/v1/alert-rules");
+  const rules = useApi("/v1/alert-rules");
   const form = useForm(
     `channel ${item?.endpoint_id ?? "new"}`,
     item ? valuesOf(item) : NEW,
@@ -53,58 +54,58 @@ export function ChannelForm({ item, events, denied, onSecret }: Props) {
     <FormBox
       form={form}
       label={item ? `Channel ${item.name}` : "New channel"}
-      does={item ? "Save the channel" : "Make the channel"}
+      does={item ? "Save channel" : "Create channel"}
       denied={denied}
       isNew={item === null}
       onSave={save}
     >
-      <Text form={form} name="name" label="Name" maxLength={100} />
+      <TextField form={form} name="name" label="Name" maxLength={100} />
       {item ? null : (
-        <Pick
+        <SelectField
           form={form}
           name="kind"
           label="Kind"
           options={Object.entries(KINDS).map(([value, { word }]) => ({ value, label: word }))}
         />
       )}
-      <Text
+      <TextField
         form={form}
         name="url"
         label={kind.address}
         means={item && isHidden(item.url) ? `${item.url} · ${kind.means}` : kind.means}
-        placeholder={item && isHidden(item.url) ? "paste it again to change anything" : kind.sample}
+        placeholder={item && isHidden(item.url) ? "paste it again to save changes" : kind.sample}
       />
       {form.text("kind") === "email" && rules.data && !rules.data.mail_is_set && (
         <p className={classes.note}>
           ! This gateway has no mail server yet: start it with OBSERVATORY_SMTP_URL and OBSERVATORY_SMTP_FROM.
-          Until then every letter fails.
+          Until then every e-mail fails.
         </p>
       )}
-      <Some
+      <MultiSelectField
         form={form}
         name="events"
         label="Events"
-        means="Told of each of these. Without any, only alerts that name it."
+        means="Each of these is sent. Without any, only alerts that name this channel."
         of={events}
         hint="task_completed, gate_opened, …"
       />
-      <Folded
-        word="Filters, rate and tries"
+      <Collapsible
+        word="Filters, rate and retries"
         open={["rate_per_min", "schedule_s"].some((name) => name in form.faults)}
       >
-        <p className={classes.says}>An event must fit every filter that is set.</p>
+        <p className={classes.says}>An event must match every filter that is set.</p>
         {Object.entries(FILTER_MEANS).map(([name, word]) => (
-          <Words key={name} form={form} name={`filters.${name}`} label={word} hint="any" />
+          <TagsField key={name} form={form} name={`filters.${name}`} label={word} hint="any" />
         ))}
-        <Some form={form} name="filters.severity" label="Severities" of={SEVERITIES} hint="any" />
-        <Text form={form} name="rate_per_min" label="At most, a minute" inputMode="numeric" />
-        <Text
+        <MultiSelectField form={form} name="filters.severity" label="Severities" of={SEVERITIES} hint="any" />
+        <TextField form={form} name="rate_per_min" label="Maximum per minute" inputMode="numeric" />
+        <TextField
           form={form}
           name="schedule_s"
-          label="Tried again after"
-          means="Times with commas; when all are used up it is a dead letter."
+          label="Retry delays"
+          means="Times separated by commas; after the last it becomes a dead letter."
         />
-      </Folded>
+      </Collapsible>
     </FormBox>
   );
 }

@@ -1,13 +1,13 @@
-// Who outside is told: Slack and its like, e-mail, signed webhooks. Alert rules name them; those with events are
-// told of each as well.
+// Notification channels: Slack and similar, e-mail, signed webhooks. Alert rules name them; channels with
+// events receive each of those events as well.
 import { useMemo, useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { WebhookItem, WebhookList } from "~/protocol/openapi";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Shown } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
-import { Desk, MakeNew } from "../parts/Desk";
+import { Empty, Loaded } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/users";
+import { MakeNew, MasterDetail } from "../parts/MasterDetail";
 import { Secret } from "../parts/Secret";
 import { Section } from "../parts/Section";
 import { Channel } from "./Channel";
@@ -20,18 +20,18 @@ export interface Fresh {
 }
 
 export function Channels() {
-  const asked = useAnswer("/v1/webhooks/out", undefined, { every: 5_000, keep: true });
+  const query = useApi("/v1/webhooks/out", undefined, { every: 5_000, keep: true });
   const denied = useWhyNot("admin");
   return (
     <Section
       title="Channels and webhooks"
-      lead="Who outside is told: a chat, e-mail, or a signed webhook. Alert rules name channels; one with events is told of each of them too."
+      lead="Notifications to a chat, e-mail, or a signed webhook. Alert rules name channels; a channel with events also receives each of those events."
       fills
       acts={<MakeNew word="New channel" denied={denied} />}
     >
-      <Shown asked={asked} rows={8}>
+      <Loaded query={query} rows={8}>
         {(list) => <List list={list} denied={denied} />}
-      </Shown>
+      </Loaded>
     </Section>
   );
 }
@@ -44,7 +44,7 @@ function List({ list, denied }: { list: WebhookList; denied: string | undefined 
       { id: "kind", title: "Kind", cell: (one: WebhookItem) => one.kind, width: 76 },
       {
         id: "state",
-        title: "Fares",
+        title: "Status",
         width: 118,
         cell: (one: WebhookItem) => {
           const { tone, word } = standingOf(one);
@@ -53,13 +53,13 @@ function List({ list, denied }: { list: WebhookList; denied: string | undefined 
       },
       {
         id: "url",
-        title: "Where",
+        title: "Address",
         from: 620,
         cell: (one: WebhookItem) => <span title={one.url}>{one.url}</span>,
       },
       {
         id: "events",
-        title: "Told of",
+        title: "Events",
         from: 760,
         width: "20%",
         cell: (one: WebhookItem) => (
@@ -70,7 +70,7 @@ function List({ list, denied }: { list: WebhookList; denied: string | undefined 
       },
       {
         id: "ok",
-        title: "Last taken",
+        title: "Last delivered",
         from: 880,
         width: 92,
         cell: (one: WebhookItem) => <Ago at={one.last_ok_at} />,
@@ -79,7 +79,7 @@ function List({ list, denied }: { list: WebhookList; denied: string | undefined 
     [],
   );
   return (
-    <Desk
+    <MasterDetail
       label="Channels"
       rows={list.items}
       keyOf={(one) => one.endpoint_id}
@@ -87,8 +87,8 @@ function List({ list, denied }: { list: WebhookList; denied: string | undefined 
       columns={columns}
       empty={
         <Empty command="observatory webhooks add ops-chat https://hooks.slack.com/services/… --kind slack">
-          Nobody outside is told of anything. Make a channel here, send a test, then name it in an alert rule;
-          or on the terminal:
+          No channels. Create one here, send a test notification, then select it in an alert rule; or on the
+          command line:
         </Empty>
       }
       makes="New channel"
@@ -97,7 +97,7 @@ function List({ list, denied }: { list: WebhookList; denied: string | undefined 
         <>
           {fresh?.endpoint_id === one.endpoint_id && (
             <Secret secret={fresh.secret} onSeen={() => setFresh(null)}>
-              Give it to the receiver: every call is signed with it.
+              Configure it at the receiver: every call is signed with it.
             </Secret>
           )}
           <Channel item={one} events={list.event_types} denied={denied} onSecret={setFresh} />

@@ -1,4 +1,4 @@
-// An endpoint as a form: whom it reaches, of what it is told, how fast, and how often it is tried. Pure.
+// Form of a channel: receiver, events, rate, and retries. Pure.
 import type { WebhookBody, WebhookItem } from "~/protocol/openapi";
 import type { Faults } from "../faults";
 import type { Values } from "../parts/useForm";
@@ -10,19 +10,19 @@ export const KINDS: Record<Kind, { word: string; address: string; sample: string
     word: "Slack, Mattermost, Rocket.Chat",
     address: "Incoming-webhook URL",
     sample: "https://hooks.slack.com/services/…",
-    means: "It is a secret: kept, and never shown again.",
+    means: "A secret: stored, and never shown again.",
   },
   email: {
     word: "E-mail",
     address: "Recipients",
     sample: "mailto:ops@example.com,lead@example.com",
-    means: "mailto: and 1 to 20 addresses with commas.",
+    means: "mailto: and 1 to 20 addresses, separated by commas.",
   },
   webhook: {
     word: "Signed webhook",
     address: "URL",
     sample: "https://example.com/observatory",
-    means: "https at a public address; signed as Standard Webhooks says.",
+    means: "https at a public address; signed as in Standard Webhooks.",
   },
 };
 export const FILTERS = ["agent", "session", "cluster", "tool", "severity", "message_type"] as const;
@@ -37,7 +37,7 @@ export const NEW: Values = {
   ...Object.fromEntries(FILTERS.map((name) => [`filters.${name}`, []])),
 };
 
-/** Slack's URL is never told, others' only to admins: what is shown in its place is no address. */
+/** Slack URLs are never returned, others only to admins: the placeholder is not an address. */
 export const isHidden = (url: string) => url.endsWith("/…");
 
 export function valuesOf(item: WebhookItem): Values {
@@ -58,17 +58,16 @@ export function readEndpoint(
 ): { body: WebhookBody; faults: null } | { body: null; faults: Faults } {
   const faults: Faults = {};
   const text = (name: string) => String(values[name] ?? "").trim();
-  if (text("name") === "") faults.name = "Give it a name.";
+  if (text("name") === "") faults.name = "Enter a name.";
   let url = text("url");
-  if (url === "")
-    faults.url = hidden ? "Paste the address again: it is kept secret, also from you." : "Where does it lie?";
-  // Whoever writes an address writes it so.
+  if (url === "") faults.url = hidden ? "Paste the address again: it is never shown." : "Enter an address.";
+  // An address may be typed without the prefix.
   else if (text("kind") === "email" && !url.startsWith("mailto:")) url = `mailto:${url}`;
   const rate = Number(text("rate_per_min"));
   if (!Number.isInteger(rate) || rate < 1 || rate > 60_000)
-    faults.rate_per_min = "A whole number, 1 to 60,000.";
+    faults.rate_per_min = "Must be a whole number from 1 to 60,000.";
   const schedule = spansOf(text("schedule_s"));
-  if (schedule === null) faults.schedule_s = "Times with commas: 30 s, 2 min, 1 h.";
+  if (schedule === null) faults.schedule_s = "Must be times separated by commas: 30 s, 2 min, 1 h.";
   if (Object.keys(faults).length > 0 || schedule === null) return { body: null, faults };
   const filters: Record<string, string[]> = {};
   for (const name of FILTERS) {
@@ -89,10 +88,10 @@ export function readEndpoint(
   };
 }
 
-/** How it fares, as a mark and a word. */
+/** The delivery status, as a mark and a word. */
 export function standingOf(item: WebhookItem): { tone: string; word: string } {
   if (item.state === "disabled") return { tone: "idle", word: "○ disabled" };
   if (item.failures > 0) return { tone: "alert", word: `× failing (${item.failures})` };
-  if (item.waiting > 0) return { tone: "blocked", word: `‖ ${item.waiting} wait` };
-  return item.last_ok_at ? { tone: "good", word: "✓ well" } : { tone: "idle", word: "· never used" };
+  if (item.waiting > 0) return { tone: "blocked", word: `‖ ${item.waiting} pending` };
+  return item.last_ok_at ? { tone: "good", word: "✓ healthy" } : { tone: "idle", word: "· never used" };
 }

@@ -1,11 +1,13 @@
-// What the loop detectors go by: a scale from loop to normal that moves with the figures, and what each means.
-import { setDetectors } from "~/acts/settings";
-import { useAnswer } from "~/api/questions";
+// Thresholds of the loop and injection detectors: a scale from loop to normal that follows the values, and
+// the meaning of each.
+
+import { useApi } from "~/api/queries";
+import { setDetectors } from "~/commands/settings";
 import type { DetectorAnswer } from "~/protocol/openapi";
 import { Ago } from "~/widgets/Figures";
-import { Shown } from "~/widgets/Panel";
-import { useNames, useWhyNot } from "~/widgets/people";
-import { Text, Tick, Words } from "../parts/Fields";
+import { Loaded } from "~/widgets/Panel";
+import { useNames, useWhyNot } from "~/widgets/users";
+import { CheckboxField, TagsField, TextField } from "../parts/Fields";
 import { FormBox } from "../parts/FormBox";
 import classes from "../parts/Parts.module.css";
 import { Section } from "../parts/Section";
@@ -14,15 +16,15 @@ import own from "./Detectors.module.css";
 import { FIGURES, readDetectors, valuesOf } from "./detectors";
 
 export function Detectors() {
-  const asked = useAnswer("/v1/settings/detectors", undefined, { every: 5_000, keep: true });
+  const query = useApi("/v1/settings/detectors", undefined, { every: 5_000, keep: true });
   return (
     <Section
       title="Detectors"
-      lead="Three detectors look at every step: the score of repeated steps in a session, the pattern of calls of one agent, and known prompt injections. What is saved counts for the next message."
+      lead="Three detectors check every step: the repetition score of a session, call patterns of one agent, and known prompt injections. Changes apply from the next message."
     >
-      <Shown asked={asked} rows={8}>
+      <Loaded query={query} rows={8}>
         {(answer) => <Knobs answer={answer} />}
-      </Shown>
+      </Loaded>
     </Section>
   );
 }
@@ -40,24 +42,24 @@ function Knobs({ answer }: { answer: DetectorAnswer }) {
   return (
     <div className={classes.card}>
       <FormBox form={form} label="Detectors" does="Save" denied={denied} onSave={save}>
-        <h2 className={own.title}>The score</h2>
+        <h2 className={own.title}>Repetition score</h2>
         <p className={classes.says}>
-          Distinct steps by all steps in the window: five alike score 0.2, five different ones 1.
+          Distinct steps divided by all steps in the window: five equal ones score 0.2, five different ones 1.
         </p>
         <Scale form={form} />
         <div className={classes.two}>
           {["loop_below", "warning_up_to", "window", "n_min", "discrepancy_gap"].map((name) => (
             <Figure key={name} form={form} name={name} />
           ))}
-          <Text
+          <TextField
             form={form}
             name="stuck_s"
             label="Stuck after"
             means="A session silent or pending for longer is listed as stuck."
           />
         </div>
-        <h2 className={own.title}>The pattern</h2>
-        <Tick form={form} name="loops.on" label="Look for patterns of calls" />
+        <h2 className={own.title}>Call patterns</h2>
+        <CheckboxField form={form} name="loops.on" label="Detect call patterns" />
         <div className={classes.two}>
           {Object.keys(FIGURES)
             .filter((name) => name.startsWith("loops."))
@@ -65,21 +67,21 @@ function Knobs({ answer }: { answer: DetectorAnswer }) {
               <Figure key={name} form={form} name={name} />
             ))}
         </div>
-        <Words
+        <TagsField
           form={form}
           name="loops.polling_tools"
           label="Tools that may repeat"
-          means="Called again and again without being a loop; * at the end of a word matches any rest."
+          means="Repeated calls of these are not a loop; a trailing * matches any rest."
         />
         <h2 className={own.title}>Prompt injections</h2>
-        <Tick
+        <CheckboxField
           form={form}
           name="injections.on"
-          label="Look for known prompt injections in what agents are given"
+          label="Detect known prompt injections in agents' inputs"
         />
         {others.length > 0 && (
           <p className={classes.says}>
-            Otherwise for {others.join(", ")}: set by <code>observatory detectors</code>.
+            Overridden for {others.join(", ")}: set with <code>observatory detectors</code>.
           </p>
         )}
       </FormBox>
@@ -90,7 +92,7 @@ function Knobs({ answer }: { answer: DetectorAnswer }) {
               Changed <Ago at={answer.updated_at} /> by {names(answer.updated_by)}.
             </>
           ) : (
-            "These are the defaults; nobody changed them."
+            "Default settings."
           )}
         </p>
       </div>
@@ -101,12 +103,12 @@ function Knobs({ answer }: { answer: DetectorAnswer }) {
 function Figure({ form, name }: { form: Form; name: string }) {
   const figure = FIGURES[name];
   if (!figure) return null;
-  return <Text form={form} name={name} label={figure.label} means={figure.means} inputMode="decimal" />;
+  return <TextField form={form} name={name} label={figure.label} means={figure.means} inputMode="decimal" />;
 }
 
 const share = (text: string) => Math.min(1, Math.max(0, Number(text) || 0));
 
-/** Loop, warning and normal from 0 to 1, as the figures in the form have it. */
+/** Loop, warning and normal from 0 to 1, with the form's values. */
 function Scale({ form }: { form: Form }) {
   const loop = share(form.text("loop_below"));
   const warning = Math.max(loop, share(form.text("warning_up_to")));
@@ -115,9 +117,9 @@ function Scale({ form }: { form: Form }) {
     { tone: "blocked", word: "! warning", from: loop, to: warning },
     { tone: "good", word: "✓ normal", from: warning, to: 1 },
   ];
-  const told = `Below ${loop} loop, up to ${warning} warning, above normal`;
+  const summary = `Below ${loop} loop, up to ${warning} warning, above normal`;
   return (
-    <div className={own.scale} role="img" aria-label={told}>
+    <div className={own.scale} role="img" aria-label={summary}>
       {parts.map(
         ({ tone, word, from, to }) =>
           to > from && (

@@ -13,7 +13,7 @@ const SAVED: DetectorAnswer = {
   injections: { on: true, off: [] },
 };
 
-test("only what was changed is sent, and what it was can be put back", () => {
+test("only changes are sent, and the old values can be restored", () => {
   expect(readDetectors(valuesOf(SAVED), SAVED)).toEqual({ changes: {}, before: {}, faults: null });
   const values = {
     ...valuesOf(SAVED),
@@ -29,7 +29,7 @@ test("only what was changed is sent, and what it was can be put back", () => {
   });
 });
 
-test("values that cannot be meant are told at their fields, all of them", () => {
+test("all invalid values are reported at their fields", () => {
   const bad = { ...valuesOf(SAVED), window: "1", loop_below: "", "loops.rounds": "3.5", stuck_s: "soon" };
   expect(Object.keys(readDetectors(bad, SAVED).faults ?? {}).sort()).toEqual([
     "loop_below",

@@ -1,61 +1,61 @@
-// The detectors' settings as a form: what each means, and only what was changed is sent. Pure.
+// Form of the detector settings: the meaning of each value; only changes are sent. Pure.
 import type { DetectorAnswer } from "~/protocol/openapi";
 import type { Faults } from "../faults";
 import type { Values } from "../parts/useForm";
 import { secondsOf, spanText } from "../spans";
 
-/** Names, whole or share, and the ends; `loops.` are the second detector's. */
+/** Names, whole or share, and limits; `loops.` are the second detector's. */
 export const FIGURES: Record<
   string,
   { label: string; means: string; least: number; most: number; whole: boolean }
 > = {
-  window: { label: "Window", means: "Steps of a session the score is of.", least: 2, most: 50, whole: true },
-  n_min: { label: "From how many steps", means: "Fewer are no pattern.", least: 1, most: 50, whole: true },
+  window: { label: "Window", means: "Steps of a session the score covers.", least: 2, most: 50, whole: true },
+  n_min: { label: "Minimum steps", means: "With fewer there is no score.", least: 1, most: 50, whole: true },
   loop_below: {
     label: "Loop below",
-    means: "A score below it is a LOOP: the node flashes, an alert is raised.",
+    means: "A lower score is a LOOP: the node flashes and an alert is raised.",
     least: 0,
     most: 1,
     whole: false,
   },
   warning_up_to: {
     label: "Warning up to",
-    means: "From there up to it: amber, and nobody is told.",
+    means: "Up to this score: amber, without an alert.",
     least: 0,
     most: 1,
     whole: false,
   },
   discrepancy_gap: {
-    label: "Discrepancy from",
-    means: "What an agent reports of itself may differ by so much before it is noted.",
+    label: "Discrepancy threshold",
+    means: "An agent's own score may differ by this much before it is recorded.",
     least: 0,
     most: 1,
     whole: false,
   },
   "loops.rounds": {
     label: "Rounds of one step",
-    means: "So often the same call, with the same outcome, is a loop.",
+    means: "This many equal calls with the same outcome are a loop.",
     least: 3,
     most: 20,
     whole: true,
   },
   "loops.cycle_rounds": {
     label: "Rounds of a cycle",
-    means: "Whole rounds of two to four steps.",
+    means: "Full rounds of two to four steps.",
     least: 3,
     most: 5,
     whole: true,
   },
   "loops.likeness_pct": {
-    label: "Likeness (%)",
-    means: "From here on two texts mean the same.",
+    label: "Similarity (%)",
+    means: "Texts at least this similar count as equal.",
     least: 20,
     most: 100,
     whole: true,
   },
   "loops.calm_steps": {
     label: "Steps that end it",
-    means: "Out of the pattern for so long, and the loop is over.",
+    means: "After this many steps out of the pattern the loop is over.",
     least: 1,
     most: 20,
     whole: true,
@@ -83,7 +83,7 @@ function found(answer: DetectorAnswer, name: string): unknown {
 
 type Changes = Record<string, unknown>;
 
-/** What is otherwise than saved, and what it was; or every fault. */
+/** The changes and their old values; or every fault. */
 export function readDetectors(
   values: Values,
   saved: DetectorAnswer,
@@ -95,7 +95,8 @@ export function readDetectors(
     "injections.on": values["injections.on"],
     stuck_s: secondsOf(String(values.stuck_s)),
   };
-  if (wanted.stuck_s === null || Number(wanted.stuck_s) < 1) faults.stuck_s = "A time such as 10 min.";
+  if (wanted.stuck_s === null || Number(wanted.stuck_s) < 1)
+    faults.stuck_s = "Must be a time such as 10 min.";
   for (const [name, { least, most, whole }] of Object.entries(FIGURES)) {
     const text = String(values[name] ?? "").trim();
     const figure = Number(text);
@@ -106,13 +107,13 @@ export function readDetectors(
       figure > most ||
       (whole && !Number.isInteger(figure))
     )
-      faults[name] = `${whole ? "A whole number" : "A number"} from ${least} to ${most}.`;
+      faults[name] = `Must be ${whole ? "a whole number" : "a number"} from ${least} to ${most}.`;
     wanted[name] = figure;
   }
   if (!faults.loop_below && !faults.warning_up_to && Number(wanted.loop_below) > Number(wanted.warning_up_to))
-    faults.loop_below = "Not above the end of the warnings.";
+    faults.loop_below = "Must not exceed the warning threshold.";
   if (!faults.n_min && !faults.window && Number(wanted.n_min) > Number(wanted.window))
-    faults.n_min = "Not more than the window.";
+    faults.n_min = "Must not exceed the window.";
   if (Object.keys(faults).length > 0) return { faults };
   const changes: Changes = {};
   const before: Changes = {};

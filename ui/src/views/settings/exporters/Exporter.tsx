@@ -1,14 +1,15 @@
-// One exporter: a test record and its answer, how far it is, its form; pause, move, remove.
+// One exporter: test with its response, progress, form; pause, move, remove.
 import { TextInput } from "@mantine/core";
 import { useState } from "react";
-import { act } from "~/acts/acts";
-import { haltExporter, removeExporter, rewindExporter } from "~/acts/connections";
 import { send } from "~/api/client";
+import { pauseExporter, removeExporter, rewindExporter } from "~/commands/connections";
+import { runCommand } from "~/commands/session";
+import { noun, plural } from "~/plural";
 import type { ExporterItem, ExporterTested } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Danger, Doing } from "../parts/Danger";
+import { BusyButton, DangerButton } from "../parts/DangerButton";
 import classes from "../parts/Parts.module.css";
 import { ExporterForm } from "./ExporterForm";
 
@@ -18,10 +19,10 @@ export function Exporter({ item, denied }: { item: ExporterItem; denied: string 
   const isPaused = item.status === "paused";
   return (
     <>
-      <Test item={item} denied={denied} />
+      <ExporterTest item={item} denied={denied} />
       <div className={classes.part}>
         <dl className={classes.facts}>
-          <dt>settled up to</dt>
+          <dt>cursor</dt>
           <dd>
             event {item.cursor}, {item.lag_events} behind
             {item.lag_s !== null && `, the oldest ${Math.round(item.lag_s)} s old`}
@@ -41,16 +42,16 @@ export function Exporter({ item, denied }: { item: ExporterItem; denied: string 
           )}
         </dl>
         <div className={classes.buttons}>
-          <Doing
+          <BusyButton
             word={isPaused ? "Resume" : "Pause"}
             denied={denied}
-            onClick={() => haltExporter(exporter_id, name, !isPaused)}
+            onClick={() => pauseExporter(exporter_id, name, !isPaused)}
           />
           {item.status === "failing" && (
-            <Doing
-              word="Try again now"
+            <BusyButton
+              word="Retry now"
               denied={denied}
-              onClick={() => haltExporter(exporter_id, name, false)}
+              onClick={() => pauseExporter(exporter_id, name, false)}
             />
           )}
         </div>
@@ -58,16 +59,16 @@ export function Exporter({ item, denied }: { item: ExporterItem; denied: string 
       <ExporterForm item={item} denied={denied} />
       <Rewind item={item} denied={denied} />
       <div className={classes.part}>
-        <Danger
-          word="Remove the exporter"
+        <DangerButton
+          word="Remove exporter"
           does={`Remove “${name}”`}
           denied={denied}
           onYes={async () => {
             if (await removeExporter(exporter_id, name)) setUrl({ one: null });
           }}
         >
-          Nothing more is sent there. Its place and its headers are forgotten; what was sent stays sent.
-        </Danger>
+          Nothing more is sent there. Its cursor and headers are deleted; exported events are not recalled.
+        </DangerButton>
       </div>
     </>
   );
@@ -80,24 +81,24 @@ function Rewind({ item, denied }: { item: ExporterItem; denied: string | undefin
   const isNumber = /^\d+$/.test(text.trim()) && to >= 1;
   return (
     <div className={classes.part}>
-      <h3>Move it</h3>
+      <h3>Move cursor</h3>
       <TextInput
         size="xs"
-        label="The next event it sends"
-        description={`1 sends everything again; now it is ${item.cursor + 1}.`}
+        label="Next event to export"
+        description={`1 exports everything again; currently ${item.cursor + 1}.`}
         inputMode="numeric"
         disabled={denied !== undefined}
         value={text}
-        error={fault ?? (text !== "" && !isNumber ? "A number from 1 on." : null)}
+        error={fault ?? (text !== "" && !isNumber ? "Must be a number of at least 1." : null)}
         onChange={(event) => {
           setText(event.currentTarget.value);
           setFault(null);
         }}
       />
-      <Danger
+      <DangerButton
         word="Move"
-        does={`Go on with event ${to}`}
-        denied={denied ?? (isNumber ? undefined : "Give a number first")}
+        does={`Continue with event ${to}`}
+        denied={denied ?? (isNumber ? undefined : "Enter a number first")}
         onYes={async () => {
           const done = await rewindExporter(item.exporter_id, to, (problem) => {
             setFault(problem.message);
@@ -107,37 +108,37 @@ function Rewind({ item, denied }: { item: ExporterItem; denied: string | undefin
         }}
       >
         {to <= item.cursor
-          ? `The ${item.cursor - to + 1} events from ${to} on are sent again: the backend may show them twice.`
-          : `What lies before event ${to} is not sent there.`}
-      </Danger>
+          ? `${plural(item.cursor - to + 1, "event")} from ${to} on ${noun(item.cursor - to + 1, "is", "are")} sent again: the backend may show duplicates.`
+          : `Events before ${to} are not exported.`}
+      </DangerButton>
     </div>
   );
 }
 
 const OUTCOMES = {
-  taken: { tone: "good", word: "✓ taken" },
-  later: { tone: "blocked", word: "‖ later" },
+  taken: { tone: "good", word: "✓ accepted" },
+  later: { tone: "blocked", word: "‖ retry later" },
   refused: { tone: "alert", word: "× refused" },
 } as const;
 
-function Test({ item, denied }: { item: ExporterItem; denied: string | undefined }) {
+function ExporterTest({ item, denied }: { item: ExporterItem; denied: string | undefined }) {
   const [answer, setAnswer] = useState<ExporterTested | null>(null);
   const run = async () =>
     setAnswer(
-      await act(
-        "The test",
+      await runCommand(
+        "Test",
         () => send("POST /v1/exporters/{exporter_id}/test", { params: { exporter_id: item.exporter_id } }),
-        ({ outcome }) => ({ text: `One test record went to “${item.name}”: ${outcome}.` }),
+        ({ outcome }) => ({ text: `Test record sent to “${item.name}”: ${outcome}.` }),
       ),
     );
   return (
     <div className={classes.part}>
       <div className={classes.buttons}>
-        <Doing word="Send a test" denied={denied} onClick={run} />
-        <span className={classes.faint}>One marked record that is no event and moves nothing.</span>
+        <BusyButton word="Send a test notification" denied={denied} onClick={run} />
+        <span className={classes.faint}>Sends one record marked as a test; the cursor does not move.</span>
       </div>
       {answer && (
-        <div role="status" aria-label="What came of the test">
+        <div role="status" aria-label="Test result">
           <ul className={classes.outcomes}>
             <li>
               <Tag tone={OUTCOMES[answer.outcome].tone}>{OUTCOMES[answer.outcome].word}</Tag>

@@ -1,10 +1,11 @@
-// An exporter as a form. Left empty, the headers that are kept stay; another host gets none of them.
-import { changeExporter, makeExporter } from "~/acts/connections";
-import { useAnswer } from "~/api/questions";
+// Form of an exporter. Empty headers keep the stored ones; a new host receives none of them.
+
+import { useApi } from "~/api/queries";
+import { changeExporter, makeExporter } from "~/commands/connections";
 import type { ExporterItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
-import { Long, Pick, Some, Text, Words } from "../parts/Fields";
-import { Folded } from "../parts/Folded";
+import { Collapsible } from "../parts/Collapsible";
+import { MultiSelectField, SelectField, TagsField, TextAreaField, TextField } from "../parts/Fields";
 import { FormBox } from "../parts/FormBox";
 import classes from "../parts/Parts.module.css";
 import { useForm } from "../parts/useForm";
@@ -12,13 +13,13 @@ import { isElsewhere, leastOf, NEW, readExporter, valuesOf } from "./exporters";
 
 export function ExporterForm({ item, denied }: { item: ExporterItem | null; denied: string | undefined }) {
   const [, setUrl] = useUrl();
-  const channels = useAnswer("/v1/webhooks/out");
+  const channels = useApi("/v1/webhooks/out");
   const form = useForm(
     `exporter ${item?.exporter_id ?? "new"}`,
     item ? valuesOf(item) : NEW,
     item?.updated_at ?? null,
   );
-  // Not an event of the record: a step that ends its task, told to webhooks only.
+  // Not an audit event: a step that ends its task, sent to webhooks only.
   const events = (channels.data?.event_types ?? []).filter((one) => one !== "task_completed");
   const save = async () => {
     const read = readExporter(form.values);
@@ -40,42 +41,42 @@ export function ExporterForm({ item, denied }: { item: ExporterItem | null; deni
     <FormBox
       form={form}
       label={item ? `Exporter ${item.name}` : "New exporter"}
-      does={item ? "Save the exporter" : "Send from now on"}
+      does={item ? "Save exporter" : "Create exporter"}
       denied={denied}
       isNew={item === null}
       onSave={save}
     >
-      <Text form={form} name="name" label="Name" maxLength={100} />
-      <Text
+      <TextField form={form} name="name" label="Name" maxLength={100} />
+      <TextField
         form={form}
         name="url"
         label="URL"
-        means="Without a path, http means /v1/logs there."
+        means="Without a path, http uses /v1/logs."
         placeholder="https://otlp.example.com"
       />
       <div className={classes.two}>
-        <Pick
+        <SelectField
           form={form}
           name="protocol"
-          label="Way"
+          label="Protocol"
           options={[
             { value: "http", label: "OTLP over http" },
             { value: "grpc", label: "OTLP over gRPC" },
           ]}
         />
         {item === null && (
-          <Pick
+          <SelectField
             form={form}
             name="from"
-            label="Beginning"
+            label="Start"
             options={[
-              { value: "now", label: "with what comes now" },
+              { value: "now", label: "with new events" },
               { value: "start", label: "at the first event" },
             ]}
           />
         )}
       </div>
-      <Long
+      <TextAreaField
         form={form}
         name="headers"
         label="Headers"
@@ -83,23 +84,26 @@ export function ExporterForm({ item, denied }: { item: ExporterItem | null; deni
         mono
         means={
           item && item.headers.length > 0
-            ? `Kept: ${item.headers.join(", ")}. Left empty they stay; written anew they are all there are.`
-            : "One a line: authorization: Bearer …. Kept, and never shown again."
+            ? `Stored: ${item.headers.join(", ")}. Leave empty to keep them; new lines replace them all.`
+            : "One per line: authorization: Bearer …. Stored, and never shown again."
         }
       />
       {moves && (
-        <p className={classes.note}>
-          ! Another host is not sent the headers of the last one: write them anew.
-        </p>
+        <p className={classes.note}>! A new host does not receive the stored headers: enter them again.</p>
       )}
-      <Folded
-        word="Only some events"
+      <Collapsible
+        word="Event filter"
         open={["event_types", "severity_min", "agents"].some((name) => name in form.faults)}
       >
-        <Some form={form} name="event_types" label="Events" of={events} hint="all" />
-        <Pick form={form} name="severity_min" label="Severity" options={leastOf(form.text("severity_min"))} />
-        <Words form={form} name="agents" label="Agents" hint="all" />
-      </Folded>
+        <MultiSelectField form={form} name="event_types" label="Events" of={events} hint="all" />
+        <SelectField
+          form={form}
+          name="severity_min"
+          label="Severity"
+          options={leastOf(form.text("severity_min"))}
+        />
+        <TagsField form={form} name="agents" label="Agents" hint="all" />
+      </Collapsible>
     </FormBox>
   );
 }

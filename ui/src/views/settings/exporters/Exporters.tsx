@@ -1,39 +1,39 @@
-// Where the record's events go by OTLP, and how far each backend is behind. Payloads never leave the house.
+// OTLP exporters of audit events, and how far each backend is behind. Payloads are never exported.
 import { useMemo } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { ExporterItem } from "~/protocol/openapi";
+import { short } from "~/widgets/format";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Shown } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
-import { short } from "~/widgets/words";
-import { Desk, MakeNew } from "../parts/Desk";
+import { Empty, Loaded } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/users";
+import { MakeNew, MasterDetail } from "../parts/MasterDetail";
 import { Section } from "../parts/Section";
 import { Exporter } from "./Exporter";
 import { ExporterForm } from "./ExporterForm";
 import { STATUSES } from "./exporters";
 
 export function Exporters() {
-  const asked = useAnswer("/v1/exporters", undefined, { every: 3_000, keep: true });
+  const query = useApi("/v1/exporters", undefined, { every: 3_000, keep: true });
   const denied = useWhyNot("admin");
   const columns = useMemo(
     () => [
       { id: "name", title: "Backend", cell: (one: ExporterItem) => one.name },
       {
         id: "status",
-        title: "Now",
+        title: "State",
         width: 110,
         cell: (one: ExporterItem) => <Tag tone={STATUSES[one.status].tone}>{STATUSES[one.status].word}</Tag>,
       },
       {
         id: "lag",
-        title: "Behind",
+        title: "Lag",
         width: 84,
         figure: true,
         cell: (one: ExporterItem) => short(one.lag_events),
       },
       {
         id: "url",
-        title: "Where",
+        title: "Endpoint",
         from: 620,
         cell: (one: ExporterItem) => <span title={one.url}>{`${one.protocol} ${one.url}`}</span>,
       },
@@ -59,13 +59,13 @@ export function Exporters() {
   return (
     <Section
       title="Exporters"
-      lead="The record's events to an OTLP backend: Grafana, Honeycomb, a collector before Splunk or Datadog. At least once, in order."
+      lead="Audit events to an OTLP backend: Grafana, Honeycomb, a collector before Splunk or Datadog. At least once, in order."
       fills
       acts={<MakeNew word="New exporter" denied={denied} />}
     >
-      <Shown asked={asked} rows={8}>
+      <Loaded query={query} rows={8}>
         {({ items }) => (
-          <Desk
+          <MasterDetail
             label="Exporters"
             rows={items}
             keyOf={(one) => one.exporter_id}
@@ -73,7 +73,7 @@ export function Exporters() {
             columns={columns}
             empty={
               <Empty command="observatory exporters add grafana https://otlp.example.com --from start">
-                Events go nowhere else yet. Name an OTLP backend and send one test record; or on the terminal:
+                No exporters. Add an OTLP backend and send one test record; or on the command line:
               </Empty>
             }
             makes="New exporter"
@@ -81,7 +81,7 @@ export function Exporters() {
             one={(one) => <Exporter item={one} denied={denied} />}
           />
         )}
-      </Shown>
+      </Loaded>
     </Section>
   );
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { ExporterItem } from "~/protocol/openapi";
 import { isElsewhere, leastOf, NEW, readExporter, readHeaders, valuesOf } from "./exporters";
 
-test("headers are lines of name and value; one that is none is a fault", () => {
+test("headers are lines of name and value; an invalid line is a fault", () => {
   expect(readHeaders("authorization: Bearer x:y\n\n x-scope : a ").headers).toEqual({
     authorization: "Bearer x:y",
     "x-scope": "a",
@@ -13,7 +13,7 @@ test("headers are lines of name and value; one that is none is a fault", () => {
   );
 });
 
-test("an exporter as it is shown is what would be saved; header values are not known here", () => {
+test("an exporter round-trips through the form; header values are unknown here", () => {
   const body = readExporter({
     ...NEW,
     name: "grafana",
@@ -29,7 +29,7 @@ test("an exporter as it is shown is what would be saved; header values are not k
   expect(Object.keys(readExporter(NEW).faults ?? {})).toEqual(["name", "url"]);
 });
 
-test("only another host loses the headers, not another path there", () => {
+test("only a new host loses the headers, not a new path", () => {
   const at = "https://otlp.example.com/v1/logs";
   expect(isElsewhere(at, "https://otlp.example.com/other ")).toBe(false);
   expect(isElsewhere(at, "https://otlp.example.com:444/v1/logs")).toBe(true);

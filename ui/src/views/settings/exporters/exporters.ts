@@ -1,4 +1,4 @@
-// An exporter as a form. Header values are heard by the gateway and never told again. Pure.
+// Form of an exporter. Header values are write-only. Pure.
 import type { ExporterItem, NewExporterBody } from "~/protocol/openapi";
 import type { Faults } from "../faults";
 import type { Values } from "../parts/useForm";
@@ -17,7 +17,7 @@ export const LEAST = [
   { value: "21", label: "FATAL" },
 ];
 
-/** One that was set elsewhere is among them. */
+/** Includes a value set elsewhere. */
 export function leastOf(severity: string) {
   if (LEAST.some((one) => one.value === severity)) return LEAST;
   return [...LEAST, { value: severity, label: `severity ${severity} and above` }];
@@ -47,7 +47,7 @@ export function valuesOf(item: ExporterItem): Values {
   };
 }
 
-/** Lines of `name: value`; null and the line that is none. */
+/** Lines of `name: value`; null and the invalid line otherwise. */
 export function readHeaders(text: string): { headers: Record<string, string>; bad: string | null } {
   const headers: Record<string, string> = {};
   for (const line of text.split("\n").filter((one) => one.trim() !== "")) {
@@ -63,10 +63,10 @@ export function readExporter(
 ): { body: NewExporterBody; faults: null } | { body: null; faults: Faults } {
   const text = (name: string) => String(values[name] ?? "").trim();
   const faults: Faults = {};
-  if (text("name") === "") faults.name = "Give it a name.";
-  if (text("url") === "") faults.url = "Where does the backend lie?";
+  if (text("name") === "") faults.name = "Enter a name.";
+  if (text("url") === "") faults.url = "Enter the backend's URL.";
   const { headers, bad } = readHeaders(text("headers"));
-  if (bad !== null) faults.headers = "Each line is a name, a colon and a value.";
+  if (bad !== null) faults.headers = "Each line must be a name, a colon and a value.";
   if (Object.keys(faults).length > 0) return { body: null, faults };
   return {
     body: {
@@ -85,7 +85,7 @@ export function readExporter(
   };
 }
 
-/** Whether the gateway sees another host there; such a one is not sent the headers that are kept. */
+/** Whether the host changes; a new host does not receive the stored headers. */
 export function isElsewhere(before: string, after: string): boolean {
   const [was, is] = [before, after.trim()].map((url) => (URL.canParse(url) ? new URL(url) : null));
   return was?.protocol !== is?.protocol || was?.host !== is?.host;

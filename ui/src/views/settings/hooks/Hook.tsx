@@ -1,13 +1,13 @@
-// One hook: the address to give to the caller, how calls were signed, its form with a trial, secret and end.
+// One inbound webhook: its URL, signature statistics, form with a dry run, secret and removal.
 
-import { changeHook, removeHook, rotateHook } from "~/acts/connections";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { changeHook, removeHook, rotateHook } from "~/commands/connections";
 import type { HookItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { dateClock } from "~/widgets/clock";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Danger, Doing } from "../parts/Danger";
+import { BusyButton, DangerButton } from "../parts/DangerButton";
 import classes from "../parts/Parts.module.css";
 import { Copy } from "../parts/Secret";
 import { HookForm } from "./HookForm";
@@ -33,12 +33,12 @@ export function Hook({ hook, denied, onSecret }: Props) {
         <h3>The caller's address · {SCHEMES[hook.scheme]}</h3>
         <code className={classes.code}>{hook.url}</code>
         <div className={classes.buttons}>
-          <Copy value={hook.url} word="Copy the address" />
+          <Copy value={hook.url} word="Copy URL" />
         </div>
         {/^https?:\/\/(127\.|localhost|\[::1\])/.test(hook.url) && (
           <p className={classes.note}>
-            ! Only this machine reaches it. Start the gateway with OBSERVATORY_PUBLIC_URL, the way the outside
-            reaches it.
+            ! Reachable from this machine only. Start the gateway with OBSERVATORY_PUBLIC_URL set to its
+            public URL.
           </p>
         )}
         <Calls hook={hook} />
@@ -49,16 +49,16 @@ export function Hook({ hook, denied, onSecret }: Props) {
         <p>
           {hook.old_secret_until ? (
             <>
-              Two are taken; the old one until{" "}
+              Two secrets are accepted; the old one until{" "}
               <time dateTime={hook.old_secret_until}>{dateClock(hook.old_secret_until)}</time>.
             </>
           ) : (
-            "Rotating makes a new one; for a day both are taken, so the caller can change over."
+            "Rotating creates a new secret; for 24 hours both are accepted, so the caller can switch over."
           )}
         </p>
-        <Danger
-          word="Rotate the secret"
-          does="Rotate: show a new secret"
+        <DangerButton
+          word="Rotate secret"
+          does="Rotate and show new secret"
           denied={denied}
           danger={false}
           onYes={async () => {
@@ -66,44 +66,44 @@ export function Hook({ hook, denied, onSecret }: Props) {
             if (made) onSecret({ hook_id, secret: made.secret });
           }}
         >
-          A new secret is shown here, once. Calls signed with the present one are taken for 24 hours more.
-        </Danger>
+          A new secret is shown here once. Calls signed with the present one are accepted for 24 more hours.
+        </DangerButton>
       </div>
       <div className={classes.part}>
         <div className={classes.buttons}>
-          <Doing
+          <BusyButton
             word={isOpen ? "Disable" : "Enable"}
             denied={denied}
             onClick={() =>
               changeHook(
                 hook_id,
                 { state: isOpen ? "disabled" : "active" },
-                isOpen ? `“${name}” takes no calls for now.` : `“${name}” takes calls again.`,
+                isOpen ? `“${name}” is disabled.` : `“${name}” is enabled.`,
               )
             }
           />
         </div>
-        <Danger
-          word="Remove the hook"
+        <DangerButton
+          word="Remove webhook"
           does={`Remove “${name}”`}
           denied={denied}
           onYes={async () => {
             if (await removeHook(hook_id, name)) setUrl({ one: null });
           }}
         >
-          Its address is not found any more, for good; its secret is gone. What it took stays in the record.
-        </Danger>
+          Its URL returns 404 from now on; its secret is deleted. Accepted calls stay in the audit trail.
+        </DangerButton>
       </div>
     </>
   );
 }
 
 function Calls({ hook }: { hook: HookItem }) {
-  const asked = useAnswer("/v1/webhooks/in/calls", { hook_id: hook.hook_id, limit: 3 }, { every: 5_000 });
-  const calls = asked.data?.items ?? [];
-  if (calls.length === 0) return <p>Nobody has called yet.</p>;
+  const query = useApi("/v1/webhooks/in/calls", { hook_id: hook.hook_id, limit: 3 }, { every: 5_000 });
+  const calls = query.data?.items ?? [];
+  if (calls.length === 0) return <p>No calls yet.</p>;
   return (
-    <ul className={classes.outcomes} aria-label="The last calls">
+    <ul className={classes.outcomes} aria-label="Recent calls">
       {calls.map((call) => (
         <li key={call.call_id}>
           <Tag tone={SIGNED[call.signature]}>

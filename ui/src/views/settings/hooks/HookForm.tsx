@@ -1,15 +1,15 @@
-// A hook as a form, with a sample beside it: what the mapping would make of that body is asked while one types.
-import { changeHook, makeHook } from "~/acts/connections";
+// Form of an inbound webhook, with a dry run of the mapping on a sample body.
+import { changeHook, makeHook } from "~/commands/connections";
 import type { HookItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
-import { Pick, Text } from "../parts/Fields";
-import { Folded } from "../parts/Folded";
+import { Collapsible } from "../parts/Collapsible";
+import { SelectField, TextField } from "../parts/Fields";
 import { FormBox } from "../parts/FormBox";
 import classes from "../parts/Parts.module.css";
 import { useForm } from "../parts/useForm";
 import type { Fresh } from "./Hooks";
+import { MappingDryRun } from "./MappingDryRun";
 import { NEW, readHook, readMapping, SCHEMES, type Scheme, TARGETS, valuesOf } from "./mapping";
-import { Trial } from "./Trial";
 
 interface Props {
   hook: HookItem | null;
@@ -45,81 +45,84 @@ export function HookForm({ hook, denied, onSecret }: Props) {
     <>
       <FormBox
         form={form}
-        label={hook ? `Hook ${hook.name}` : "New hook"}
-        does={hook ? "Save the hook" : "Open the hook"}
+        label={hook ? `Webhook ${hook.name}` : "New webhook"}
+        does={hook ? "Save webhook" : "Create webhook"}
         denied={denied}
         isNew={hook === null}
         onSave={save}
       >
-        <Text form={form} name="name" label="Name" maxLength={100} />
+        <TextField form={form} name="name" label="Name" maxLength={100} />
         {hook === null && (
-          <Pick
+          <SelectField
             form={form}
             name="scheme"
-            label="The caller signs as"
+            label="Signature scheme"
             options={Object.entries(SCHEMES).map(([value, label]) => ({ value, label }))}
           />
         )}
-        <Text
+        <TextField
           form={form}
           name="intent"
           label="Intent"
-          means="What is wanted. A text, or after = an expression (JMESPath) over the body."
+          means="A text, or after = a JMESPath expression over the body."
           placeholder="=join('', ['Review ', repository.full_name])"
         />
         <div className={classes.two}>
-          <Pick
+          <SelectField
             form={form}
             name="to"
-            label="For"
+            label="Target type"
             options={TARGETS.map((one) => ({ value: one, label: `${one === "agent" ? "an" : "a"} ${one}` }))}
           />
-          <Text form={form} name="target" label="Called" placeholder="code-reviewer" />
+          <TextField form={form} name="target" label="Target" placeholder="code-reviewer" />
         </div>
-        <Text
+        <TextField
           form={form}
           name="when"
           label="Only when"
-          means="An expression; bodies for which it is empty or false are ignored."
-          placeholder="every body"
+          means="An expression; calls for which it is empty or false are ignored."
+          placeholder="all calls"
         />
-        <Folded word="Payload, session, delivery, time" open={FOLDED.some((name) => name in form.faults)}>
-          <Text
+        <Collapsible
+          word="Payload, session, delivery, time"
+          open={FOLDED.some((name) => name in form.faults)}
+        >
+          <TextField
             form={form}
             name="payload"
             label="Payload"
-            means="An expression: what the agent gets."
+            means="An expression: the agent's payload."
             placeholder="@, the whole body"
           />
-          <Text
+          <TextField
             form={form}
             name="session"
             label="Session"
-            means="An expression: calls of one key share a session."
-            placeholder="each call has its own"
+            means="An expression: calls with the same value share a session."
+            placeholder="a new session per call"
           />
-          <Text
+          <TextField
             form={form}
             name="delivery_id"
             label="Delivery"
-            means="An expression: names a delivery where the scheme does not."
-            placeholder="the scheme's own"
+            means="An expression: delivery id, if the scheme has none."
+            placeholder="from the scheme"
           />
-          <Text form={form} name="window_s" label="The signed time may be off by" />
+          <TextField form={form} name="window_s" label="Timestamp tolerance" />
           {hook === null && (
-            <Text
+            <TextField
               form={form}
               name="secret"
               label="Secret"
               type="password"
-              means="Left empty, one is made."
-              placeholder="made here"
+              means="If empty, one is generated."
+              placeholder="generated"
             />
           )}
-        </Folded>
+        </Collapsible>
       </FormBox>
       {denied === undefined && (
-        <Trial
+        <MappingDryRun
           mapping={readMapping(form.values).mapping}
           scheme={form.text("scheme") as Scheme}
           onFault={(field, text) => form.setFaults({ [field]: text })}

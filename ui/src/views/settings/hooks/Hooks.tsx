@@ -1,12 +1,12 @@
-// Where the outside may call: each hook knows how its caller signs, which calls it takes, and whom they are for.
+// Inbound webhooks: signature scheme, filter, and target of each.
 import { useMemo, useState } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
 import type { HookItem } from "~/protocol/openapi";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Shown } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
-import { Desk, MakeNew } from "../parts/Desk";
+import { Empty, Loaded } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/users";
+import { MakeNew, MasterDetail } from "../parts/MasterDetail";
 import { Secret } from "../parts/Secret";
 import { Section } from "../parts/Section";
 import { Hook } from "./Hook";
@@ -19,23 +19,23 @@ export interface Fresh {
 }
 
 export function Hooks() {
-  const asked = useAnswer("/v1/webhooks/in", undefined, { every: 5_000, keep: true });
+  const query = useApi("/v1/webhooks/in", undefined, { every: 5_000, keep: true });
   const denied = useWhyNot("admin");
   return (
     <Section
-      title="Hooks in"
-      lead="Addresses the outside may call. What is signed rightly and wanted becomes a message and walks the same corridor as any other."
+      title="Inbound webhooks"
+      lead="URLs that third parties may call. A correctly signed, matching call becomes a message and passes the same pipeline as any other."
       fills
-      acts={<MakeNew word="New hook" denied={denied} />}
+      acts={<MakeNew word="New webhook" denied={denied} />}
     >
-      <Shown asked={asked} rows={8}>
+      <Loaded query={query} rows={8}>
         {({ items }) => <List items={items} denied={denied} />}
-      </Shown>
+      </Loaded>
     </Section>
   );
 }
 
-function toWhom({ mapping: { target } }: HookItem): string {
+function targetText({ mapping: { target } }: HookItem): string {
   const kind = TARGETS.find((one) => target[one]);
   return kind ? `${kind} ${written(target[kind])}` : "–";
 }
@@ -44,22 +44,22 @@ function List({ items, denied }: { items: readonly HookItem[]; denied: string | 
   const [fresh, setFresh] = useState<Fresh | null>(null);
   const columns = useMemo(
     () => [
-      { id: "name", title: "Hook", cell: (hook: HookItem) => hook.name },
+      { id: "name", title: "Webhook", cell: (hook: HookItem) => hook.name },
       {
         id: "state",
         title: "State",
         width: 96,
         cell: (hook: HookItem) =>
-          hook.state === "active" ? <Tag tone="good">✓ open</Tag> : <Tag tone="idle">○ disabled</Tag>,
+          hook.state === "active" ? <Tag tone="good">✓ enabled</Tag> : <Tag tone="idle">○ disabled</Tag>,
       },
       {
         id: "scheme",
-        title: "Signed as",
+        title: "Scheme",
         from: 480,
         width: 130,
         cell: (hook: HookItem) => SCHEMES[hook.scheme],
       },
-      { id: "to", title: "For", from: 620, cell: (hook: HookItem) => toWhom(hook) },
+      { id: "to", title: "Target", from: 620, cell: (hook: HookItem) => targetText(hook) },
       {
         id: "signatures",
         title: "Calls",
@@ -79,25 +79,25 @@ function List({ items, denied }: { items: readonly HookItem[]; denied: string | 
     [],
   );
   return (
-    <Desk
-      label="Hooks"
+    <MasterDetail
+      label="Inbound webhooks"
       rows={items}
       keyOf={(hook) => hook.hook_id}
       nameOf={(hook) => hook.name}
       columns={columns}
       empty={
         <Empty command='observatory hooks add "pull requests" --scheme github --intent "=action" --cluster code-reviewer'>
-          Nobody outside can call in. Open a hook, try its mapping on a sample, and give its address and
-          secret to the caller; or on the terminal:
+          No inbound webhooks. Create one, test its mapping on a sample, and give its URL and secret to the
+          caller; or on the command line:
         </Empty>
       }
-      makes="New hook"
+      makes="New webhook"
       making={<HookForm hook={null} denied={denied} onSecret={setFresh} />}
       one={(hook) => (
         <>
           {fresh?.hook_id === hook.hook_id && (
             <Secret secret={fresh.secret} onSeen={() => setFresh(null)}>
-              Enter it at the caller: it signs its calls with it.
+              Configure it at the caller, which signs its calls with it.
             </Secret>
           )}
           <Hook hook={hook} denied={denied} onSecret={setFresh} />

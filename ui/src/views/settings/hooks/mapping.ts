@@ -1,4 +1,5 @@
-// A hook's mapping as a form: a text as it stands, or after `=` an expression over the body, as on the terminal.
+// Form of an inbound webhook's mapping: literal text, or after `=` an expression over the body, as on the
+// command line.
 import type { Expression, HookItem, HookMapping, NewHookBody } from "~/protocol/openapi";
 import type { Faults } from "../faults";
 import type { Values } from "../parts/useForm";
@@ -32,7 +33,7 @@ export const SAMPLE = `{
   "action": "opened",
   "number": 7,
   "repository": { "full_name": "acme/site" },
-  "pull_request": { "title": "Mend the header" }
+  "pull_request": { "title": "Fix the header" }
 }`;
 
 export function written(found: string | Expression | null | undefined): string {
@@ -41,8 +42,8 @@ export function written(found: string | Expression | null | undefined): string {
 }
 
 export function readText(text: string): string | Expression {
-  const told = text.trim();
-  return told.startsWith("=") ? { expression: told.slice(1).trim() } : told;
+  const trimmed = text.trim();
+  return trimmed.startsWith("=") ? { expression: trimmed.slice(1).trim() } : trimmed;
 }
 
 export function valuesOf(hook: HookItem): Values {
@@ -63,14 +64,14 @@ export function valuesOf(hook: HookItem): Values {
   };
 }
 
-/** The mapping, or what is missing of it. */
+/** The mapping, or its missing parts. */
 export function readMapping(
   values: Values,
 ): { mapping: HookMapping; faults: null } | { mapping: null; faults: Faults } {
   const text = (name: string) => String(values[name] ?? "").trim();
   const faults: Faults = {};
-  if (text("intent").replace(/^=/, "").trim() === "") faults.intent = "What is wanted of the agent?";
-  if (text("target").replace(/^=/, "").trim() === "") faults.target = "Whom is it for?";
+  if (text("intent").replace(/^=/, "").trim() === "") faults.intent = "Enter an intent.";
+  if (text("target").replace(/^=/, "").trim() === "") faults.target = "Enter a target.";
   if (Object.keys(faults).length > 0) return { mapping: null, faults };
   const mapping: HookMapping = {
     intent: readText(text("intent")),
@@ -86,7 +87,7 @@ export function readHook(
   const read = readMapping(values);
   const faults: Faults = { ...read.faults };
   const name = String(values.name ?? "").trim();
-  if (name === "") faults.name = "Give it a name.";
+  if (name === "") faults.name = "Enter a name.";
   const late = spanFault(String(values.window_s), 10, 3_600);
   if (late) faults.window_s = late;
   if (read.mapping === null || Object.keys(faults).length > 0) return { body: null, faults };
@@ -102,16 +103,16 @@ export function readHook(
   };
 }
 
-/** The sample as a body, or where it is no JSON. */
+/** The sample as a body, or its JSON error. */
 export function readSample(text: string): { body: unknown; fault: null } | { body: null; fault: string } {
   try {
     return { body: JSON.parse(text), fault: null };
   } catch (error) {
-    return { body: null, fault: `This is no JSON: ${(error as Error).message}` };
+    return { body: null, fault: `Invalid JSON: ${(error as Error).message}` };
   }
 }
 
-/** The field of the form a fault of the mapping belongs to: `target.agent` is one field here. */
+/** The form field of a mapping fault: `target.agent` is one field here. */
 export function fieldOfFault(path: string): string {
   return path.split(".")[0] ?? path;
 }

@@ -1,4 +1,4 @@
-// What only an admin may even read: said plainly, why, who can and how.
+// Notice for settings only an admin may read: why, who can, and how.
 import { Empty } from "~/widgets/Panel";
 
 interface Props {
@@ -11,7 +11,8 @@ interface Props {
 export function AdminsOnly({ denied, what, because, command }: Props) {
   return (
     <Empty command={command}>
-      {denied} {what} are shown to admins only: {because}. Ask one, or with an admin's key on the terminal:
+      {denied} {what} are shown to admins only: {because}. Ask one, or with an admin's key on the command
+      line:
     </Empty>
   );
 }

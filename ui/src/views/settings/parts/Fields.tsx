@@ -1,4 +1,4 @@
-// The fields of every form here: label, what it means, the fault below it. They know their form and their name.
+// Form fields: label, description, and the fault below. They know their form and their name.
 import {
   Checkbox,
   MultiSelect,
@@ -19,7 +19,7 @@ interface Of {
   means?: ReactNode;
 }
 
-export function Text({ form, name, label, means, ...more }: Of & Omit<TextInputProps, "form" | "name">) {
+export function TextField({ form, name, label, means, ...more }: Of & Omit<TextInputProps, "form" | "name">) {
   return (
     <TextInput
       size="xs"
@@ -35,7 +35,7 @@ export function Text({ form, name, label, means, ...more }: Of & Omit<TextInputP
   );
 }
 
-export function Long({
+export function TextAreaField({
   form,
   name,
   label,
@@ -64,7 +64,7 @@ export interface Option {
   label: string;
 }
 
-export function Pick({ form, name, label, means, options }: Of & { options: readonly Option[] }) {
+export function SelectField({ form, name, label, means, options }: Of & { options: readonly Option[] }) {
   return (
     <NativeSelect
       size="xs"
@@ -78,8 +78,15 @@ export function Pick({ form, name, label, means, options }: Of & { options: read
   );
 }
 
-/** Some of a list, chosen by typing a part of their names. */
-export function Some({ form, name, label, means, of, hint }: Of & { of: readonly string[]; hint?: string }) {
+/** Several of a list, filtered by typing. */
+export function MultiSelectField({
+  form,
+  name,
+  label,
+  means,
+  of,
+  hint,
+}: Of & { of: readonly string[]; hint?: string }) {
   return (
     <MultiSelect
       size="xs"
@@ -94,14 +101,14 @@ export function Some({ form, name, label, means, of, hint }: Of & { of: readonly
       clearButtonProps={{ "aria-label": `Clear ${label.toLowerCase()}` }}
       hidePickedOptions
       limit={100}
-      nothingFoundMessage="None is called so"
+      nothingFoundMessage="No matches"
       onChange={(chosen) => form.set({ [name]: chosen })}
     />
   );
 }
 
-/** Words of one's own, each with Enter or a comma. */
-export function Words({ form, name, label, means, hint }: Of & { hint?: string }) {
+/** Free words, each entered with Enter or a comma. */
+export function TagsField({ form, name, label, means, hint }: Of & { hint?: string }) {
   return (
     <TagsInput
       size="xs"
@@ -118,7 +125,7 @@ export function Words({ form, name, label, means, hint }: Of & { hint?: string }
   );
 }
 
-export function Tick({ form, name, label, means }: Of) {
+export function CheckboxField({ form, name, label, means }: Of) {
   return (
     <Switch
       size="xs"
@@ -131,8 +138,14 @@ export function Tick({ form, name, label, means }: Of) {
   );
 }
 
-/** A few things by name, each on or off. */
-export function Ticks({ form, name, label, means, options }: Of & { options: readonly Option[] }) {
+/** A few named checkboxes. */
+export function CheckboxGroupField({
+  form,
+  name,
+  label,
+  means,
+  options,
+}: Of & { options: readonly Option[] }) {
   return (
     <Checkbox.Group
       size="xs"

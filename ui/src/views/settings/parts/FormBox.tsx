@@ -1,5 +1,4 @@
-// Around the fields of a form: why one may not change it, who changed it meanwhile, what belongs to no field,
-// and the button that says what it does.
+// The frame of a form: permission notice, edit conflict, faults without a field, and the save button.
 import { Button } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import classes from "./Parts.module.css";
@@ -8,16 +7,16 @@ import type { Form } from "./useForm";
 interface Props {
   form: Form;
   label: string;
-  /** What the button does, in words. */
+  /** The save button's label. */
   does: string;
-  /** Why the one signed in may not. */
+  /** Why the user may not change it. */
   denied: string | undefined;
-  /** Resolves to whether it was done. */
+  /** Resolves to whether it was saved. */
   onSave: () => Promise<unknown>;
-  /** Saved without a change too: what is made anew. */
+  /** A new item can be saved without a change. */
   isNew?: boolean;
   children: ReactNode;
-  /** Beside the buttons. */
+  /** Next to the buttons. */
   more?: ReactNode;
 }
 
@@ -59,15 +58,13 @@ export function FormBox({ form, label, does, denied, onSave, isNew = false, chil
           size="compact-sm"
           loading={busy}
           disabled={denied !== undefined || idle || form.isTheirs}
-          title={
-            denied ?? (idle ? "Nothing was changed" : form.isTheirs ? "Decide about theirs first" : undefined)
-          }
+          title={denied ?? (idle ? "No changes" : form.isTheirs ? "Resolve the conflict first" : undefined)}
         >
           {does}
         </Button>
         {form.isDirty && (
           <Button size="compact-sm" variant="default" onClick={form.forget}>
-            Throw the changes away
+            Discard changes
           </Button>
         )}
         {more}
@@ -79,13 +76,13 @@ export function FormBox({ form, label, does, denied, onSave, isNew = false, chil
 function Theirs({ form }: { form: Form }) {
   return (
     <div className={classes.trouble} role="alert">
-      <p>! Somebody changed this while you did. Yours is kept here and not saved.</p>
+      <p>! Someone else changed this. Yours is kept here, not saved.</p>
       <div className={classes.buttons}>
         <Button size="compact-sm" variant="default" onClick={form.goOn}>
-          Go on with mine, over theirs
+          Overwrite with mine
         </Button>
         <Button size="compact-sm" variant="default" onClick={form.forget}>
-          Take theirs
+          Use theirs
         </Button>
       </div>
     </div>

@@ -1,4 +1,4 @@
-// A secret, this once: with a button to copy it, and the warning that it is not told again.
+// A secret shown once, with a copy button and a warning.
 import { Button, CopyButton } from "@mantine/core";
 import classes from "./Parts.module.css";
 
@@ -12,15 +12,15 @@ export function Secret({
   onSeen: () => void;
 }) {
   return (
-    <section className={classes.secret} aria-label="The secret, shown once">
+    <section className={classes.secret} aria-label="Secret, shown once">
       <p>
-        <b>! Shown this once.</b> {children} If it is lost, rotate it.
+        <b>! Shown only once.</b> {children} If it is lost, rotate it.
       </p>
       <code>{secret}</code>
       <div className={classes.buttons}>
-        <Copy value={secret} word="Copy the secret" />
+        <Copy value={secret} word="Copy secret" />
         <Button size="compact-sm" variant="default" onClick={onSeen}>
-          I have kept it
+          I have saved it
         </Button>
       </div>
     </section>

@@ -1,4 +1,4 @@
-// A section of the settings: its name, what it is for in a sentence, and what is done from its head.
+// A section of the settings: title, description, and its actions.
 import type { ReactNode } from "react";
 import classes from "./Parts.module.css";
 
@@ -13,7 +13,7 @@ export function Section({
   lead: ReactNode;
   acts?: ReactNode;
   children: ReactNode;
-  /** Takes the height there is; else the page scrolls. */
+  /** Fills the available height; else the page scrolls. */
   fills?: boolean;
 }) {
   return (

@@ -1,15 +1,15 @@
-// A form whose text outlives it: what is typed is kept by name (another section, a sign-in that ended), faults
-// stand at their fields, and what somebody else saved meanwhile is noticed before it is overwritten.
+// Form state that survives unmounting: input is kept by name (another section, an expired sign-in), faults
+// are at their fields, and concurrent changes are detected before they are overwritten.
 import { useMemo, useState } from "react";
 import type { Problem } from "~/api/client";
-import { askAgain } from "~/api/questions";
+import { refetch } from "~/api/queries";
 import { useDraft } from "~/widgets/drafts";
 import { type Faults, faultsOf } from "../faults";
 
-/** Everything as it is typed: numbers and times are text until they are sent. */
+/** Every value as typed: numbers and times are text until they are sent. */
 export type Values = Record<string, string | boolean | string[]>;
 
-interface Kept {
+interface KeptDraft {
   values: Values;
   was: string | null;
 }
@@ -20,24 +20,24 @@ export interface Form {
   flag: (name: string) => boolean;
   list: (name: string) => string[];
   faults: Faults;
-  /** What belongs to no field. */
+  /** Faults without a field. */
   trouble: string | null;
   set: (changes: Values) => void;
   setFaults: (faults: Faults) => void;
   isDirty: boolean;
-  /** Somebody changed it since the draft was begun. */
+  /** Changed by someone else since the draft was started. */
   isTheirs: boolean;
-  /** The change the draft was begun from, for the gateway to compare. */
+  /** The version the draft is based on, for the gateway to compare. */
   was: string | null;
   goOn: () => void;
   forget: () => void;
   refused: (problem: Problem) => boolean;
 }
 
-/** `saved` is what the gateway holds, `at` when that was last changed; null for what is not made yet. */
+/** `saved` is the gateway's value, `at` when that last changed; null for a new item. */
 export function useForm(name: string, saved: Values, at: string | null = null): Form {
   const [draft, setDraft] = useDraft(`settings ${name}`);
-  const kept = useMemo(() => (draft === null ? null : (JSON.parse(draft) as Kept)), [draft]);
+  const kept = useMemo(() => (draft === null ? null : (JSON.parse(draft) as KeptDraft)), [draft]);
   const [faults, setFaults] = useState<Faults>({});
   const [trouble, setTrouble] = useState<string | null>(null);
   const values = kept ? { ...saved, ...kept.values } : saved;
@@ -68,12 +68,12 @@ export function useForm(name: string, saved: Values, at: string | null = null): 
       setTrouble(null);
     },
     refused: (problem) => {
-      // Signed out: the shell asks for the key, and the draft is here when one is back.
-      if (problem.code === 401) askAgain("/v1/whoami");
+      // Signed out: the shell shows the sign-in page, and the draft is kept.
+      if (problem.code === 401) refetch("/v1/whoami");
       if (problem.code === 0 || problem.code === 401) return false;
-      const told = faultsOf(problem, Object.keys(values));
-      setFaults(told.at);
-      setTrouble(told.rest);
+      const assigned = faultsOf(problem, Object.keys(values));
+      setFaults(assigned.at);
+      setTrouble(assigned.rest);
       return true;
     },
   };

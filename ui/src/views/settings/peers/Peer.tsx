@@ -1,13 +1,14 @@
-// One peer: how it stands, its head and, where there is doubt, both signed notes; offer, another key, removal.
+// One peer: status, tree head and, on a conflict, both signed notes; submit, change key, remove.
 import { Textarea } from "@mantine/core";
 import { useState } from "react";
-import { changePeerKey, offerTo, removePeer } from "~/acts/connections";
+import { changePeerKey, removePeer, submitCheckpoint } from "~/commands/connections";
+import { plural } from "~/plural";
 import type { PeerItem } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago, Id } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Danger, Doing } from "../parts/Danger";
-import { Folded } from "../parts/Folded";
+import { Collapsible } from "../parts/Collapsible";
+import { BusyButton, DangerButton } from "../parts/DangerButton";
 import classes from "../parts/Parts.module.css";
 import { FORKS, standingOf } from "./peers";
 
@@ -19,15 +20,15 @@ export function Peer({ peer, denied }: { peer: PeerItem; denied: string | undefi
       {peer.fork && (
         <div className={classes.part} role="alert">
           <p className={classes.trouble}>
-            ! Their log showed {FORKS[peer.fork.kind]}, <Ago at={peer.fork.seen_at} />. Nothing of it is
-            cosigned any more. Keep both notes, they are proof by themselves; then ask their people, not their
-            gateway.
+            ! Their log showed {FORKS[peer.fork.kind]}, <Ago at={peer.fork.seen_at} />. Its checkpoints are no
+            longer cosigned. Keep both notes, they are proof by themselves; then contact their operators, not
+            their gateway.
           </p>
-          <h3>What they show now</h3>
+          <h3>Presented now</h3>
           <code className={classes.code}>{peer.fork.checkpoint}</code>
           {peer.head && (
             <>
-              <h3>What was cosigned</h3>
+              <h3>Cosigned before</h3>
               <code className={classes.code}>{peer.head.checkpoint}</code>
             </>
           )}
@@ -35,56 +36,57 @@ export function Peer({ peer, denied }: { peer: PeerItem; denied: string | undefi
       )}
       <div className={classes.part}>
         <dl className={classes.facts}>
-          <dt>stands</dt>
+          <dt>status</dt>
           <dd>
             <Tag tone={tone}>{word}</Tag> {peer.asked.detail}
           </dd>
-          <dt>asked</dt>
+          <dt>last contact</dt>
           <dd>
             <Ago at={peer.asked.at} />
           </dd>
-          <dt>cosigned ours</dt>
-          <dd>{peer.cosigned_size === null ? "nothing yet" : `${peer.cosigned_size} events`}</dd>
+          <dt>cosigned</dt>
+          <dd>{peer.cosigned_size === null ? "nothing yet" : plural(peer.cosigned_size, "event")}</dd>
           <dt>their head</dt>
           <dd>
             {peer.head ? (
               <>
-                {peer.head.size} events, root <Id id={peer.head.root} />, seen <Ago at={peer.head.seen_at} />
+                {plural(peer.head.size, "event")}, root <Id id={peer.head.root} />, seen{" "}
+                <Ago at={peer.head.seen_at} />
               </>
             ) : (
               "none seen"
             )}
           </dd>
           <dt>witness at</dt>
-          <dd>{peer.url ?? "not to be asked"}</dd>
+          <dd>{peer.url ?? "no URL"}</dd>
           <dt>log at</dt>
-          <dd>{peer.log_url ?? "not to be looked at"}</dd>
+          <dd>{peer.log_url ?? "no URL"}</dd>
         </dl>
         <div className={classes.buttons}>
-          <Doing
-            word="Offer our checkpoint now"
-            denied={denied ?? (peer.url ? undefined : "It has no address at which it could be asked")}
-            onClick={() => offerTo(peer.peer_id, peer.name)}
+          <BusyButton
+            word="Submit checkpoint now"
+            denied={denied ?? (peer.url ? undefined : "No witness URL")}
+            onClick={() => submitCheckpoint(peer.peer_id, peer.name)}
           />
         </div>
-        <Folded word="Key and head, whole">
+        <Collapsible word="Full key and head">
           <code className={classes.code}>{peer.vkey}</code>
           {peer.head && <code className={classes.code}>{peer.head.checkpoint}</code>}
-        </Folded>
+        </Collapsible>
       </div>
       <NewKey peer={peer} denied={denied} />
       <div className={classes.part}>
-        <Danger
-          word="Remove the peer"
+        <DangerButton
+          word="Remove peer"
           does={`Remove “${peer.name}”`}
           denied={denied}
           onYes={async () => {
             if (await removePeer(peer.peer_id, peer.name)) setUrl({ one: null });
           }}
         >
-          It is asked no more and witnesses nothing new. Its head is kept: added again, it must go on from
-          there.
-        </Danger>
+          It is no longer contacted and witnesses nothing new. Its head is kept: if added again, it must
+          extend there.
+        </DangerButton>
       </div>
     </>
   );
@@ -95,14 +97,14 @@ function NewKey({ peer, denied }: { peer: PeerItem; denied: string | undefined }
   const [fault, setFault] = useState<string | null>(null);
   return (
     <div className={classes.part}>
-      <h3>Another key</h3>
+      <h3>Change key</h3>
       <p>
-        A rotation is believed by itself when their log vouches for it. This is for a key that was lost: ask
-        their people first.
+        A rotation is trusted automatically when their log proves it. Use this only for a lost key: contact
+        their operators first.
       </p>
       <Textarea
         size="xs"
-        label="The key that follows"
+        label="New key"
         rows={2}
         spellCheck={false}
         disabled={denied !== undefined}
@@ -113,9 +115,9 @@ function NewKey({ peer, denied }: { peer: PeerItem; denied: string | undefined }
           setFault(null);
         }}
       />
-      <Danger
-        word="Believe this key"
-        does="Believe it from now on"
+      <DangerButton
+        word="Trust this key"
+        does="Trust it from now on"
         denied={denied ?? (vkey.trim() ? undefined : "Paste the key first")}
         typed={peer.name}
         onYes={async () => {
@@ -126,9 +128,9 @@ function NewKey({ peer, denied }: { peer: PeerItem; denied: string | undefined }
           if (done) setKey("");
         }}
       >
-        What this key signs counts as theirs, on your word; it is on record as yours. The old key counts no
-        more.
-      </Danger>
+        Signatures of this key are accepted as theirs on your decision, which is recorded. The old key is no
+        longer more.
+      </DangerButton>
     </div>
   );
 }

@@ -1,7 +1,7 @@
-// A new peer: who it is by its key, and where it can be asked.
-import { addPeer } from "~/acts/connections";
+// Form of a new peer: its key and its URLs.
+import { addPeer } from "~/commands/connections";
 import { useUrl } from "~/useUrl";
-import { Long, Text } from "../parts/Fields";
+import { TextAreaField, TextField } from "../parts/Fields";
 import { FormBox } from "../parts/FormBox";
 import { useForm } from "../parts/useForm";
 import { NEW, readPeer } from "./peers";
@@ -18,28 +18,28 @@ export function PeerForm({ denied }: { denied: string | undefined }) {
     setUrl({ one: made.peer_id }, true);
   };
   return (
-    <FormBox form={form} label="New peer" does="Add the peer" denied={denied} isNew onSave={save}>
-      <Text form={form} name="name" label="Name" maxLength={100} />
-      <Long
+    <FormBox form={form} label="New peer" does="Add peer" denied={denied} isNew onSave={save}>
+      <TextField form={form} name="name" label="Name" maxLength={100} />
+      <TextAreaField
         form={form}
         name="vkey"
         label="Key"
         rows={3}
         mono
-        means="Of their log, or of a witness. Have it from a person you trust, by another way than the address."
+        means="Key of their log or witness. Get it from a person you trust, through another channel."
       />
-      <Text
+      <TextField
         form={form}
         name="url"
-        label="Witness address"
-        means="Where our checkpoints are offered; https at a public address."
+        label="Witness URL"
+        means="Where our checkpoints are submitted; https at a public address."
         placeholder="https://them.example.com/v1/witness/tnt_default"
       />
-      <Text
+      <TextField
         form={form}
         name="log_url"
-        label="Log address"
-        means="Where their log can be looked at; leave it out for a witness without a log."
+        label="Log URL"
+        means="Where their log can be read; leave empty for a witness without a log."
         placeholder="none"
       />
     </FormBox>

@@ -1,12 +1,13 @@
-// Federation: what others must know of this log, who witnesses it, and the heads of the logs witnessed here.
+// Federation: this log's key and URLs for peers, its witnesses, and the heads of the logs witnessed here.
 import { useMemo } from "react";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { plural } from "~/plural";
 import type { PeerItem, PeersAnswer } from "~/protocol/openapi";
 import { Ago } from "~/widgets/Figures";
 import { Tag } from "~/widgets/Mark";
-import { Empty, Panel, Shown } from "~/widgets/Panel";
-import { useWhyNot } from "~/widgets/people";
-import { Desk, MakeNew } from "../parts/Desk";
+import { Empty, Loaded, Panel } from "~/widgets/Panel";
+import { useWhyNot } from "~/widgets/users";
+import { MakeNew, MasterDetail } from "../parts/MasterDetail";
 import classes from "../parts/Parts.module.css";
 import { Copy } from "../parts/Secret";
 import { Section } from "../parts/Section";
@@ -15,18 +16,18 @@ import { PeerForm } from "./PeerForm";
 import { standingOf } from "./peers";
 
 export function Peers() {
-  const asked = useAnswer("/v1/peers", undefined, { every: 5_000, keep: true });
+  const query = useApi("/v1/peers", undefined, { every: 5_000, keep: true });
   const denied = useWhyNot("admin");
   return (
     <Section
       title="Federation"
-      lead="Peers witness each other's logs: each cosigns the other's checkpoint only if it goes on from the last, so that nobody can show two histories."
+      lead="Peers witness each other's logs: each cosigns the other's checkpoint only if it extends the last one, so that a split view is impossible."
       fills
       acts={<MakeNew word="New peer" denied={denied} />}
     >
-      <Shown asked={asked} rows={8}>
+      <Loaded query={query} rows={8}>
         {(answer) => <List answer={answer} denied={denied} />}
-      </Shown>
+      </Loaded>
     </Section>
   );
 }
@@ -37,7 +38,7 @@ function List({ answer, denied }: { answer: PeersAnswer; denied: string | undefi
       { id: "name", title: "Peer", cell: (peer: PeerItem) => peer.name },
       {
         id: "asked",
-        title: "Stands",
+        title: "Status",
         width: 120,
         cell: (peer: PeerItem) => {
           const { tone, word } = standingOf(peer);
@@ -46,7 +47,7 @@ function List({ answer, denied }: { answer: PeersAnswer; denied: string | undefi
       },
       {
         id: "ours",
-        title: "Cosigned ours",
+        title: "Cosigned",
         width: 100,
         from: 400,
         figure: true,
@@ -75,7 +76,7 @@ function List({ answer, denied }: { answer: PeersAnswer; denied: string | undefi
     [],
   );
   return (
-    <Desk
+    <MasterDetail
       label="Peers"
       rows={answer.items}
       keyOf={(peer) => peer.peer_id}
@@ -84,8 +85,8 @@ function List({ answer, denied }: { answer: PeersAnswer; denied: string | undefi
       above={<Own answer={answer} />}
       empty={
         <Empty command='observatory peers add them "$VKEY" --witness https://them.example.com/v1/witness/tnt_default'>
-          Nobody witnesses this log yet: its signature is ours alone. Exchange keys with somebody you trust,
-          and add them; or on the terminal:
+          No witnesses: a log cannot witness itself. Exchange keys with a peer you trust, and add it; or on
+          the command line:
         </Empty>
       }
       makes="New peer"
@@ -95,26 +96,26 @@ function List({ answer, denied }: { answer: PeersAnswer; denied: string | undefi
   );
 }
 
-/** What a peer needs of us, and whether our own log is signed and witnessed. */
+/** What a peer needs to know, and whether this log is signed and witnessed. */
 function Own({ answer: { witness } }: { answer: PeersAnswer }) {
-  const log = useAnswer("/v1/audit/log", undefined, { every: 5_000, keep: true });
+  const log = useApi("/v1/audit/log", undefined, { every: 5_000, keep: true });
   return (
     <div className={classes.fixed}>
       <Panel title="This log, for your peers">
-        <Shown asked={log} rows={2}>
+        <Loaded query={log} rows={2}>
           {(own) => (
             <div className={classes.part}>
               <dl className={classes.facts}>
                 <dt>signed</dt>
                 <dd>
                   {own.size} of {own.head} events, <Ago at={own.signed_at} />
-                  {own.state === "refused" && ` · not signed on: ${own.detail ?? "refused"}`}
+                  {own.state === "refused" && ` · signing stopped: ${own.detail ?? "refused"}`}
                 </dd>
                 <dt>witnessed</dt>
                 <dd>
                   {own.witnessed
-                    ? `${own.witnessed.size} events, by ${own.witnessed.witnesses.map((one) => one.name).join(", ")}`
-                    : "by nobody yet"}
+                    ? `${plural(own.witnessed.size, "event")}, by ${own.witnessed.witnesses.map((one) => one.name).join(", ")}`
+                    : "not yet"}
                 </dd>
                 <dt>key</dt>
                 <dd className="mono">{own.vkey ?? "none yet"}</dd>
@@ -122,12 +123,12 @@ function Own({ answer: { witness } }: { answer: PeersAnswer }) {
                 <dd className="mono">{witness.url}</dd>
               </dl>
               <div className={classes.buttons}>
-                {own.vkey && <Copy value={own.vkey} word="Copy the key" />}
-                <Copy value={witness.url} word="Copy the witness address" />
+                {own.vkey && <Copy value={own.vkey} word="Copy key" />}
+                <Copy value={witness.url} word="Copy witness URL" />
               </div>
             </div>
           )}
-        </Shown>
+        </Loaded>
       </Panel>
     </div>
   );

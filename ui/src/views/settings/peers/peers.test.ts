@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { PeerItem } from "~/protocol/openapi";
 import { NEW, readPeer, standingOf } from "./peers";
 
-test("a fork outshouts whatever was last answered", () => {
+test("a fork overrides the last response", () => {
   const peer = { asked: { state: "cosigned" }, fork: null } as PeerItem;
   expect(standingOf(peer).word).toBe("✓ cosigned");
   expect(standingOf({ ...peer, fork: { kind: "rollback" } } as PeerItem)).toEqual({
@@ -11,7 +11,7 @@ test("a fork outshouts whatever was last answered", () => {
   });
 });
 
-test("a peer needs a name and a key; addresses may be left out", () => {
+test("a peer needs a name and a key; URLs are optional", () => {
   expect(Object.keys(readPeer(NEW).faults ?? {})).toEqual(["name", "vkey"]);
   expect(readPeer({ ...NEW, name: "them", vkey: "a+b+c" }).body).toEqual({
     name: "them",

@@ -1,24 +1,24 @@
-// Text that is not kept: the rules in force, and a new one tried on a sample before it counts.
+// Redaction rules in force, and a dry run of a new one.
 import { useMemo } from "react";
-import { endRedaction } from "~/acts/settings";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { endRedaction } from "~/commands/settings";
 import type { RedactionItem, RedactionList } from "~/protocol/openapi";
 import { useUrl } from "~/useUrl";
 import { Ago } from "~/widgets/Figures";
-import { Empty, Shown } from "~/widgets/Panel";
-import { useMe, useNames, useWhyNot } from "~/widgets/people";
+import { Empty, Loaded } from "~/widgets/Panel";
+import { useMe, useNames, useWhyNot } from "~/widgets/users";
 import { AdminsOnly } from "../parts/AdminsOnly";
-import { Danger } from "../parts/Danger";
-import { Desk, MakeNew } from "../parts/Desk";
+import { DangerButton } from "../parts/DangerButton";
+import { MakeNew, MasterDetail } from "../parts/MasterDetail";
 import classes from "../parts/Parts.module.css";
 import { Section } from "../parts/Section";
+import { RedactionDryRun } from "./RedactionDryRun";
 import { RedactionForm } from "./RedactionForm";
-import { Trial } from "./Trial";
 
 export function Redaction() {
   const me = useMe().data;
   const denied = useWhyNot("admin");
-  const asked = useAnswer("/v1/redaction", undefined, {
+  const query = useApi("/v1/redaction", undefined, {
     enabled: me !== undefined && denied === undefined,
     every: 5_000,
     keep: true,
@@ -26,7 +26,7 @@ export function Redaction() {
   return (
     <Section
       title="Redaction"
-      lead="What rules find in a message is replaced before anything of it is archived or hashed. It counts for the next message; what is archived stays."
+      lead="Matches in a message are replaced before it is archived or hashed. Rules apply from the next message; archived messages are unchanged."
       fills
       acts={<MakeNew word="New rule" denied={denied} />}
     >
@@ -34,13 +34,13 @@ export function Redaction() {
         <AdminsOnly
           denied={denied}
           what="Redaction rules"
-          because="what is looked for may itself be a secret"
+          because="the patterns may themselves be secret"
           command="observatory redaction list"
         />
       ) : (
-        <Shown asked={asked} rows={6}>
+        <Loaded query={query} rows={6}>
           {(list) => <Rules list={list} />}
-        </Shown>
+        </Loaded>
       )}
     </Section>
   );
@@ -51,11 +51,11 @@ function Rules({ list }: { list: RedactionList }) {
   const names = useNames();
   const columns = useMemo(
     () => [
-      { id: "name", title: "Takes out", cell: (rule: RedactionItem) => rule.name },
-      { id: "type", title: "By", cell: (rule: RedactionItem) => rule.type, width: 76 },
+      { id: "name", title: "Redacts", cell: (rule: RedactionItem) => rule.name },
+      { id: "type", title: "Type", cell: (rule: RedactionItem) => rule.type, width: 76 },
       {
         id: "what",
-        title: "What",
+        title: "Match",
         from: 480,
         cell: (rule: RedactionItem) => (
           <code className="mono">{rule.pattern ?? rule.path ?? list.kinds[rule.name] ?? ""}</code>
@@ -72,7 +72,7 @@ function Rules({ list }: { list: RedactionList }) {
     [list.kinds],
   );
   return (
-    <Desk
+    <MasterDetail
       label="Redaction rules"
       rows={list.items}
       keyOf={(rule) => rule.rule_id}
@@ -80,8 +80,8 @@ function Rules({ list }: { list: RedactionList }) {
       columns={columns}
       empty={
         <Empty command="observatory redaction add email">
-          Nothing is redacted: everything an agent sends is archived as it came. Make a rule here and try it
-          on a sample first; or on the terminal:
+          No redaction rules: messages are archived unchanged. Create a rule here and test it on a sample; or
+          on the command line:
         </Empty>
       }
       makes="New rule"
@@ -90,7 +90,7 @@ function Rules({ list }: { list: RedactionList }) {
         <>
           <div className={classes.part}>
             <dl className={classes.facts}>
-              <dt>takes out</dt>
+              <dt>redacts</dt>
               <dd>
                 {rule.pattern ? (
                   <code className={classes.code}>{rule.pattern}</code>
@@ -100,7 +100,7 @@ function Rules({ list }: { list: RedactionList }) {
                   (list.kinds[rule.name] ?? rule.name)
                 )}
               </dd>
-              <dt>leaves</dt>
+              <dt>replacement</dt>
               <dd>
                 <code className="mono">[redacted:{rule.name}:…]</code>
               </dd>
@@ -110,14 +110,14 @@ function Rules({ list }: { list: RedactionList }) {
               </dd>
               {rule.note && (
                 <>
-                  <dt>why</dt>
+                  <dt>note</dt>
                   <dd>{rule.note}</dd>
                 </>
               )}
             </dl>
-            <Danger
-              word="End the rule"
-              does={`End “${rule.name}”`}
+            <DangerButton
+              word="Remove rule"
+              does={`Remove “${rule.name}”`}
               denied={undefined}
               onYes={async () => {
                 const { type, name, pattern, path, note } = rule;
@@ -125,11 +125,11 @@ function Rules({ list }: { list: RedactionList }) {
                   setUrl({ one: null });
               }}
             >
-              From the next message on such text is archived as it comes, and cannot be taken out again but by
-              shredding the message. What was taken out does not come back.
-            </Danger>
+              From the next message on such text is archived unredacted, and can then only be removed by
+              shredding the message. Redacted text cannot be restored.
+            </DangerButton>
           </div>
-          <Trial rule={null} />
+          <RedactionDryRun rule={null} />
         </>
       )}
     />

@@ -1,11 +1,11 @@
-// A new redaction rule, tried on the sample while it is written.
-import { addRedaction } from "~/acts/settings";
+// Form of a new redaction rule, with a dry run while typing.
+import { addRedaction } from "~/commands/settings";
 import { useUrl } from "~/useUrl";
-import { Pick, Text } from "../parts/Fields";
+import { SelectField, TextField } from "../parts/Fields";
 import { FormBox } from "../parts/FormBox";
 import { useForm } from "../parts/useForm";
+import { RedactionDryRun } from "./RedactionDryRun";
 import { NEW, readRedaction } from "./rules";
-import { Trial } from "./Trial";
 
 export function RedactionForm({ kinds }: { kinds: Record<string, string> }) {
   const [, setUrl] = useUrl();
@@ -23,23 +23,23 @@ export function RedactionForm({ kinds }: { kinds: Record<string, string> }) {
       <FormBox
         form={form}
         label="New redaction rule"
-        does="Redact from now on"
+        does="Create rule"
         denied={undefined}
         isNew
         onSave={save}
       >
-        <Pick
+        <SelectField
           form={form}
           name="type"
-          label="By"
+          label="Type"
           options={[
-            { value: "builtin", label: "a kind of ours" },
-            { value: "pattern", label: "a pattern of your own" },
-            { value: "field", label: "a place in the message" },
+            { value: "builtin", label: "built-in kind" },
+            { value: "pattern", label: "custom pattern" },
+            { value: "field", label: "message field" },
           ]}
         />
         {type === "builtin" ? (
-          <Pick
+          <SelectField
             form={form}
             name="kind"
             label="Kind"
@@ -47,16 +47,16 @@ export function RedactionForm({ kinds }: { kinds: Record<string, string> }) {
             options={Object.keys(kinds).map((name) => ({ value: name, label: name.replaceAll("_", " ") }))}
           />
         ) : (
-          <Text
+          <TextField
             form={form}
             name="name"
             label="Name"
-            means="Stands in place of what is taken out: small letters, digits, _ . -"
+            means="Replaces the redacted text: lower-case letters, digits, _ . -"
             placeholder="acme_no"
           />
         )}
         {type === "pattern" && (
-          <Text
+          <TextField
             form={form}
             name="pattern"
             label="Pattern"
@@ -65,17 +65,17 @@ export function RedactionForm({ kinds }: { kinds: Record<string, string> }) {
           />
         )}
         {type === "field" && (
-          <Text
+          <TextField
             form={form}
             name="path"
-            label="Place"
-            means="Names with dots, * for any of them; it goes on inside JSON that travels as text."
+            label="Path"
+            means="Names separated by dots, * for any name; also matches inside JSON strings."
             placeholder="action.tool_input.password"
           />
         )}
-        <Text form={form} name="note" label="Why" placeholder="for whoever comes later" maxLength={500} />
+        <TextField form={form} name="note" label="Note" placeholder="why this rule exists" maxLength={500} />
       </FormBox>
-      <Trial rule={read.body} onFault={(faults) => form.setFaults(faults)} />
+      <RedactionDryRun rule={read.body} onFault={(faults) => form.setFaults(faults)} />
     </>
   );
 }

@@ -1,33 +1,35 @@
-// Where clusters stand on the world map: by their names, or as operators say.
-import { placeClusters } from "~/acts/settings";
-import { useAnswer } from "~/api/questions";
+// Regions of clusters on the geographic map: from their names, or set by operators.
+
+import { useApi } from "~/api/queries";
+import { placeClusters } from "~/commands/settings";
+import { plural } from "~/plural";
 import type { RegionsAnswer } from "~/protocol/openapi";
 import { Ago } from "~/widgets/Figures";
-import { Empty, Shown } from "~/widgets/Panel";
-import { useNames, useWhyNot } from "~/widgets/people";
-import { Pick } from "../parts/Fields";
+import { Empty, Loaded } from "~/widgets/Panel";
+import { useNames, useWhyNot } from "~/widgets/users";
+import { SelectField } from "../parts/Fields";
 import { FormBox } from "../parts/FormBox";
 import classes from "../parts/Parts.module.css";
 import { Section } from "../parts/Section";
 import { useForm } from "../parts/useForm";
-import { linesOf, placesOf, valuesOf } from "./places";
+import { linesOf, placesOf, valuesOf } from "./regionForm";
 
 export function Regions() {
-  const asked = useAnswer("/v1/fleet/regions", undefined, { every: 10_000, keep: true });
+  const query = useApi("/v1/fleet/regions", undefined, { every: 10_000, keep: true });
   return (
     <Section
       title="Regions"
-      lead="Where clusters stand on the world map. A name that holds a region (aws-eu-central-1) is found by itself; for the others, say it here."
+      lead="Position of clusters on the geographic map. A name that contains a region (aws-eu-central-1) is recognised; set the others here."
     >
-      <Shown asked={asked} rows={6}>
+      <Loaded query={query} rows={6}>
         {(answer) =>
           linesOf(answer).length === 0 ? (
-            <Empty command="observatory demo">No agent has named a cluster yet. To see some:</Empty>
+            <Empty command="observatory demo">No clusters yet. To see some:</Empty>
           ) : (
             <Places answer={answer} />
           )
         }
-      </Shown>
+      </Loaded>
     </Section>
   );
 }
@@ -44,22 +46,22 @@ function Places({ answer }: { answer: RegionsAnswer }) {
   };
   return (
     <div className={classes.card}>
-      <FormBox form={form} label="Regions" does="Save the places" denied={denied} onSave={save}>
+      <FormBox form={form} label="Regions" does="Save regions" denied={denied} onSave={save}>
         {answer.unplaced.length > 0 && (
           <p className={classes.note}>
-            ! {answer.unplaced.length} {answer.unplaced.length === 1 ? "cluster stands" : "clusters stand"}{" "}
-            nowhere: {answer.unplaced.join(", ")}.
+            ! {plural(answer.unplaced.length, "cluster is", "clusters are")} nowhere:{" "}
+            {answer.unplaced.join(", ")}.
           </p>
         )}
         <div className={classes.two}>
           {lines.map(({ cluster, found }) => (
-            <Pick
+            <SelectField
               key={cluster}
               form={form}
               name={cluster}
               label={cluster}
               options={[
-                { value: "", label: found ?? "as its name says" },
+                { value: "", label: found ?? "from its name" },
                 ...(form.text(cluster) === "@" ? [{ value: "@", label: "by coordinates" }] : []),
                 { value: "-", label: "off the map" },
                 ...known,

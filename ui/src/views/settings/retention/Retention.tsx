@@ -1,29 +1,30 @@
-// How long payloads are kept. Before anything is saved: what will be lost, and when; then it is to be typed.
+// Payload retention. Before saving, a preview of what will be shredded and when; then a typed confirmation.
 
 import { Radio } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
-import { keepFor } from "~/acts/settings";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { keepFor } from "~/commands/settings";
+import { plural } from "~/plural";
 import type { RetentionAnswer } from "~/protocol/openapi";
+import { ConfirmInline } from "~/widgets/ConfirmInline";
 import { dateClock } from "~/widgets/clock";
 import { Ago } from "~/widgets/Figures";
 import { useNow } from "~/widgets/now";
-import { Shown } from "~/widgets/Panel";
-import { useMe, useNames, useWhyNot } from "~/widgets/people";
-import { Sure } from "~/widgets/Sure";
+import { Loaded } from "~/widgets/Panel";
+import { useMe, useNames, useWhyNot } from "~/widgets/users";
 import { AdminsOnly } from "../parts/AdminsOnly";
-import { Text, Tick } from "../parts/Fields";
+import { CheckboxField, TextField } from "../parts/Fields";
 import { FormBox } from "../parts/FormBox";
 import classes from "../parts/Parts.module.css";
 import { Section } from "../parts/Section";
 import { useForm } from "../parts/useForm";
-import { before, daysOf, loses, lossSentence, MOST_DAYS, typedFor, valuesOf } from "./keeping";
+import { before, daysOf, loses, lossSentence, MAX_DAYS, typedFor, valuesOf } from "./retentionForm";
 
 export function Retention() {
   const me = useMe().data;
   const denied = useWhyNot("admin");
-  const asked = useAnswer("/v1/retention", undefined, {
+  const request = useApi("/v1/retention", undefined, {
     enabled: me !== undefined && denied === undefined,
     every: 5_000,
     keep: true,
@@ -31,19 +32,19 @@ export function Retention() {
   return (
     <Section
       title="Retention"
-      lead="How long the words of messages are kept. Numbers, digests, links and proofs stay whatever is said here: shredding destroys bytes, never rows."
+      lead="How long message content is kept. Numbers, digests, links and proofs always stay: shredding destroys bytes, never rows."
     >
       {denied ? (
         <AdminsOnly
           denied={denied}
           what="Retention and its history"
-          because="they decide what is lost"
+          because="they decide what is deleted"
           command="observatory retention"
         />
       ) : (
-        <Shown asked={asked} rows={4}>
+        <Loaded query={request} rows={4}>
           {(now) => <Keeping now={now} />}
-        </Shown>
+        </Loaded>
       )}
     </Section>
   );
@@ -62,7 +63,8 @@ function Keeping({ now }: { now: RetentionAnswer }) {
     if (done) form.forget();
   };
   const save = async () => {
-    if (days === undefined) return form.setFaults({ days: `A whole number of days, 1 to ${MOST_DAYS}.` });
+    if (days === undefined)
+      return form.setFaults({ days: `Must be a whole number of days from 1 to ${MAX_DAYS}.` });
     if (isLoss) setAsking(true);
     else await put();
   };
@@ -70,8 +72,8 @@ function Keeping({ now }: { now: RetentionAnswer }) {
     <>
       <p className={classes.big}>
         {now.days === null
-          ? "Everything is kept, for ever."
-          : `Messages are shredded after ${now.days} ${now.days === 1 ? "day" : "days"}${now.thoughts ? ", thoughts too" : "; thoughts are kept"}.`}
+          ? "Everything is kept forever."
+          : `Messages are shredded after ${plural(now.days, "day")}${now.thoughts ? ", thoughts too" : "; thoughts are kept"}.`}
       </p>
       {now.updated_at && (
         <p className={classes.says}>
@@ -82,12 +84,12 @@ function Keeping({ now }: { now: RetentionAnswer }) {
         <FormBox
           form={form}
           label="Retention"
-          does={isLoss ? "Say what will be lost…" : "Save"}
+          does={isLoss ? "Preview…" : "Save"}
           denied={undefined}
           onSave={save}
         >
           <Radio.Group
-            label="Keep the words of messages"
+            label="Keep message content"
             size="xs"
             value={form.text("keep")}
             onChange={(keep) => {
@@ -95,40 +97,40 @@ function Keeping({ now }: { now: RetentionAnswer }) {
               form.set({ keep });
             }}
           >
-            <Radio size="xs" mt={8} value="forever" label="for ever" />
-            <Radio size="xs" mt={8} value="days" label="for so many days" />
+            <Radio size="xs" mt={8} value="forever" label="forever" />
+            <Radio size="xs" mt={8} value="days" label="for a number of days" />
           </Radio.Group>
           {form.text("keep") === "days" && (
             <>
-              <Text form={form} name="days" label="Days" inputMode="numeric" />
-              <Tick
+              <TextField form={form} name="days" label="Days" inputMode="numeric" />
+              <CheckboxField
                 form={form}
                 name="thoughts"
-                label="The words of thoughts too"
-                means="A seal is made over them; it verifies on, but nobody can read what was sealed."
+                label="Also thoughts"
+                means="Their seals still verify, but the sealed content can no longer be read."
               />
             </>
           )}
           {days !== undefined && days !== null && <Loss days={days} />}
           {days === null && now.days !== null && (
             <p className={classes.says}>
-              Nothing more is shredded from now on. What was shredded does not come back.
+              Nothing more is shredded from now on. Shredded data cannot be restored.
             </p>
           )}
         </FormBox>
         {asking && !form.isTheirs && days !== null && days !== undefined && (
           <div className={classes.part}>
-            <Sure
-              does={`Shred what is older than ${days} ${days === 1 ? "day" : "days"}`}
+            <ConfirmInline
+              does={`Shred data older than ${plural(days, "day")}`}
               typed={typedFor(days)}
               onYes={put}
               onNo={() => setAsking(false)}
             >
               <p>
-                This cannot be undone. Within a minute the clock begins; backups and exports made before hold
-                what they held.
+                This cannot be undone. Shredding starts within a minute; existing backups and exports are not
+                changed.
               </p>
-            </Sure>
+            </ConfirmInline>
           </div>
         )}
       </div>
@@ -136,29 +138,29 @@ function Keeping({ now }: { now: RetentionAnswer }) {
   );
 }
 
-/** Counted by search, which forgets what is shredded: what it finds is what still has words. */
+/** Counted by search, which no longer finds shredded messages. */
 function Loss({ days }: { days: number }) {
   const nowMs = useNow();
   const [settled] = useDebouncedValue(days, 350);
-  // To the hour, so that the question stays the same while one looks.
+  // To the hour, so that the query is stable while the page is open.
   const until = before(settled, nowMs);
   until.setUTCMinutes(0, 0, 0);
-  const asked = useAnswer("/v1/search", { q: `until:${until.toISOString()}`, limit: 1, mode: "text" });
-  const found = asked.data && "hits" in asked.data ? asked.data : null;
+  const request = useApi("/v1/search", { q: `until:${until.toISOString()}`, limit: 1, mode: "text" });
+  const found = request.data && "hits" in request.data ? request.data : null;
   return (
-    <div role="status" aria-label="What will be lost" className={classes.says}>
+    <div role="status" aria-label="Preview" className={classes.says}>
       <p>
-        Everything the gateway took before <b>{dateClock(before(days, nowMs))}</b> goes first, then each
-        message as it comes of age.
+        Everything received before <b>{dateClock(before(days, nowMs))}</b> is shredded first, then each
+        message at that age.
       </p>
       <p>
         {found
           ? lossSentence(found.hits, found.capped)
-          : asked.error
-            ? `How much that is cannot be counted now: ${asked.error.message}`
+          : request.error
+            ? `The number of messages is unknown: ${request.error.message}`
             : "Counting…"}
       </p>
-      <p className={classes.faint}>Messages held for a person are left alone until they are decided.</p>
+      <p className={classes.faint}>Held messages are not shredded until they are decided.</p>
     </div>
   );
 }

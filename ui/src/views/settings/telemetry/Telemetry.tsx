@@ -1,30 +1,30 @@
-// What others' telemetry brought by OTLP, and what of it no step holds: nothing is dropped in silence.
-import { useAnswer } from "~/api/questions";
+// OTLP ingest statistics, and unmapped attributes: nothing is dropped silently.
+import { useApi } from "~/api/queries";
 import type { OtlpAnswer } from "~/protocol/openapi";
-import { Empty, Shown } from "~/widgets/Panel";
-import { short } from "~/widgets/words";
+import { short } from "~/widgets/format";
+import { Empty, Loaded } from "~/widgets/Panel";
 import classes from "../parts/Parts.module.css";
 import { Section } from "../parts/Section";
 import { isSilent, linesOf } from "./telemetry";
 
 export function Telemetry() {
-  const asked = useAnswer("/v1/otlp", undefined, { every: 3_000, keep: true });
+  const query = useApi("/v1/otlp", undefined, { every: 3_000, keep: true });
   return (
     <Section
-      title="Telemetry in"
-      lead="Agents that are instrumented already show up here without new code: their OpenTelemetry exporter is pointed at this gateway. What came since it started."
+      title="OTLP ingest"
+      lead="Instrumented agents appear without new code: point their OpenTelemetry exporter at this gateway. Counts are since it started."
     >
-      <Shown asked={asked} rows={6}>
+      <Loaded query={query} rows={6}>
         {(came) =>
           isSilent(came) ? (
             <Empty command={`export OTEL_EXPORTER_OTLP_ENDPOINT=${window.location.origin}`}>
-              Nothing has come by OTLP yet. Point an exporter here, with an agent's key in its headers:
+              No OTLP data yet. Point an exporter here, with an agent's key in its headers:
             </Empty>
           ) : (
             <Came came={came} />
           )
         }
-      </Shown>
+      </Loaded>
     </Section>
   );
 }
@@ -33,7 +33,7 @@ function Came({ came }: { came: OtlpAnswer }) {
   return (
     <div className={classes.card}>
       <div className={classes.part}>
-        <h3>What came</h3>
+        <h3>Received</h3>
         <dl className={classes.facts}>
           {linesOf(came).map(({ name, count, means }) => (
             <Fact key={name} name={name} count={count} means={means} />
@@ -42,13 +42,13 @@ function Came({ came }: { came: OtlpAnswer }) {
           <dd>{came.grpc ?? <span className={classes.faint}>off (OBSERVATORY_OTLP_GRPC)</span>}</dd>
         </dl>
       </div>
-      <section className={classes.part} aria-label="Attributes no step holds">
-        <h3>Attributes no step holds</h3>
+      <section className={classes.part} aria-label="Unmapped attributes">
+        <h3>Unmapped attributes</h3>
         {came.unmapped.length === 0 ? (
-          <p>Every attribute that came has its place in a step.</p>
+          <p>Every received attribute is mapped to a step.</p>
         ) : (
           <>
-            <p>They were counted and not kept. The commonest first.</p>
+            <p>Counted but not stored. Most frequent first.</p>
             <dl className={classes.facts}>
               {came.unmapped.map(({ name, count }) => (
                 <Fact key={name} name={name} count={count} means="" />

@@ -16,7 +16,7 @@ const NOTHING = {
   grpc: null,
 };
 
-test("what came is always said, what is amiss only where it is", () => {
+test("received counts are always listed, problems only if there are any", () => {
   expect(isSilent(NOTHING)).toBe(true);
   expect(isSilent({ ...NOTHING, log_records: 1 })).toBe(false);
   expect(linesOf(NOTHING).map((one) => one.name)).toEqual(["spans", "log records", "steps recorded"]);

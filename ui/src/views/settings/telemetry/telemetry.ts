@@ -1,4 +1,4 @@
-// What came by OTLP, as lines for people: what was taken, what was not and why, what nobody told.
+// OTLP ingest statistics as lines: received, refused and why, missing data.
 import type { OtlpAnswer } from "~/protocol/openapi";
 
 export interface Line {
@@ -10,41 +10,45 @@ export interface Line {
 
 export const isSilent = (came: OtlpAnswer) => came.spans + came.log_records === 0;
 
-/** First what came, then only what is so. */
+/** Received counts first, then problems that occurred. */
 export function linesOf(came: OtlpAnswer): Line[] {
-  const told: Line[] = [
-    { name: "spans", count: came.spans, means: "came to /v1/traces" },
-    { name: "log records", count: came.log_records, means: "came to /v1/logs" },
-    { name: "steps recorded", count: came.recorded, means: "they are in sessions, graph and trail" },
+  const received: Line[] = [
+    { name: "spans", count: came.spans, means: "received at /v1/traces" },
+    { name: "log records", count: came.log_records, means: "received at /v1/logs" },
+    { name: "steps recorded", count: came.recorded, means: "visible in sessions, graph and audit trail" },
   ];
   const noted: Line[] = [
-    { name: "refused", count: came.refused, means: "the sender was told why, record by record" },
+    {
+      name: "refused",
+      count: came.refused,
+      means: "the reason was returned to the sender, record by record",
+    },
     {
       name: "not agents'",
       count: came.not_agents,
-      means: "no agent's words in them; filter them in your collector",
+      means: "not from an agent; filter them in your collector",
     },
     {
       name: "without tokens",
       count: came.without_tokens,
-      means: "calls of a model that told none: unknown, not zero",
+      means: "model calls that reported none: unknown, not zero",
     },
     {
       name: "without cost",
       count: came.without_cost,
-      means: "calls of a model that told none: unknown, not zero",
+      means: "model calls that reported none: unknown, not zero",
     },
     {
       name: "before their parent",
       count: came.early,
-      means: "in their trace's own session; name the conversation on every span",
+      means: "in the trace's own session; set the conversation id on every span",
     },
     {
-      name: "sums left out",
+      name: "sums skipped",
       count: came.sums_left,
-      means: "an agent's sum over its own calls, which count already",
+      means: "an agent's total over its own calls, which are already counted",
     },
-    { name: "texts cut", count: came.cut, means: "longer than 16,384 characters" },
+    { name: "texts truncated", count: came.cut, means: "longer than 16,384 characters" },
   ];
-  return [...told, ...noted.filter((one) => one.count > 0)];
+  return [...received, ...noted.filter((one) => one.count > 0)];
 }

@@ -1,16 +1,16 @@
-// Saved views: addresses with names, one's own and shared ones.
+// Saved views: named addresses, private and shared.
 import { Button } from "@mantine/core";
 import { useMemo } from "react";
 import type { ViewItem } from "~/protocol/openapi";
 import { removeView, useOpenView, useViewList } from "~/shell/saved";
 import { Ago } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
-import { Empty, Panel, Shown } from "~/widgets/Panel";
-import { useNames } from "~/widgets/people";
+import { Empty, Loaded, Panel } from "~/widgets/Panel";
+import { useNames } from "~/widgets/users";
 import own from "./SavedViews.module.css";
 
 export function SavedViews() {
-  const asked = useViewList();
+  const query = useViewList();
   const open = useOpenView();
   const names = useNames();
   // biome-ignore lint/correctness/useExhaustiveDependencies: names change with the list of people only
@@ -20,7 +20,7 @@ export function SavedViews() {
       { id: "query", title: "Shows", from: 480, cell: (view) => <code className="mono">{view.query}</code> },
       {
         id: "whose",
-        title: "Whose",
+        title: "Owner",
         from: 620,
         width: 130,
         cell: (view) => (view.mine ? (view.shared ? "yours, shared" : "yours") : names(view.owner_id)),
@@ -42,11 +42,11 @@ export function SavedViews() {
   );
   return (
     <Panel title="Saved views">
-      <Shown asked={asked} rows={3}>
+      <Loaded query={query} rows={3}>
         {({ items }) =>
           items.length === 0 ? (
             <Empty>
-              None yet. In any view, the bookmark in the bar keeps the whole address under a name.
+              None yet. In any view, the bookmark in the top bar saves the whole address under a name.
             </Empty>
           ) : (
             <div className={own.views}>
@@ -60,7 +60,7 @@ export function SavedViews() {
             </div>
           )
         }
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }

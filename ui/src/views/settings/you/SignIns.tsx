@@ -1,25 +1,25 @@
-// Browsers that are signed in, and links nobody followed yet: one's own, an administrator's everybody's.
+// Signed-in browsers and unused sign-in links: one's own; for an admin everyone's.
 import { Button } from "@mantine/core";
 import { useMemo } from "react";
-import { endSignIn } from "~/acts/access";
-import { useAnswer } from "~/api/questions";
+import { useApi } from "~/api/queries";
+import { endSignIn } from "~/commands/access";
 import type { LoginItem } from "~/protocol/openapi";
 import { Ago } from "~/widgets/Figures";
 import { type Column, Grid } from "~/widgets/Grid";
-import { Empty, Panel, Shown } from "~/widgets/Panel";
-import { useNames } from "~/widgets/people";
+import { Empty, Loaded, Panel } from "~/widgets/Panel";
+import { useNames } from "~/widgets/users";
 import own from "./SavedViews.module.css";
 
 const kindOf = ({ current, kind }: LoginItem) =>
-  current ? "this browser" : kind === "link" ? "link, not followed yet" : "browser";
+  current ? "this browser" : kind === "link" ? "link, not used yet" : "browser";
 
 export function SignIns() {
-  const asked = useAnswer("/v1/logins", undefined, { every: 10_000, keep: true });
+  const query = useApi("/v1/logins", undefined, { every: 10_000, keep: true });
   const names = useNames();
   // biome-ignore lint/correctness/useExhaustiveDependencies: names change with the list of people only
   const columns = useMemo<Column<LoginItem>[]>(
     () => [
-      { id: "who", title: "Who", cell: (one) => names(one.user_id) },
+      { id: "who", title: "User", cell: (one) => names(one.user_id) },
       { id: "kind", title: "Sign-in", from: 420, width: 160, cell: kindOf },
       { id: "since", title: "Since", from: 620, width: 96, cell: (one) => <Ago at={one.created_at} /> },
       {
@@ -43,17 +43,17 @@ export function SignIns() {
   );
   return (
     <Panel title="Sign-ins">
-      <Shown asked={asked} rows={3}>
+      <Loaded query={query} rows={3}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty>Nobody is signed in by a link; you are here with a key.</Empty>
+            <Empty>No sign-ins by link; you signed in with a key.</Empty>
           ) : (
             <div className={own.views}>
               <Grid label="Sign-ins" columns={columns} rows={items} keyOf={(one) => one.login_id} />
             </div>
           )
         }
-      </Shown>
+      </Loaded>
     </Panel>
   );
 }
