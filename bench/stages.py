@@ -73,6 +73,7 @@ class TimedTransaction:
     def __init__(self, transaction: Any, clock: Clock) -> None:
         self.load = clock.time("load (rows the batch names)", transaction.load)
         self.save = clock.time("save (rows to SQLite)", transaction.save)
+        self.read_more = transaction.read_more
 
 
 def furnished(folder: Path) -> Any:
