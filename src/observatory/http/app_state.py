@@ -57,13 +57,15 @@ class AppState:
     # Of `Feature`, whose annotations name this class: Litestar resolves those of every field here.
     features: tuple[Any, ...] = field(kw_only=True)
     tls: Tls | None = None
-    serving: bool = False  # else it was built to be looked into: it has no workers of its own accord
+    serving: bool = False  # False in commands and tests: workers that need a server stay off
     accept_rollback: bool = False
-    workers: dict[str, Worker] = field(default_factory=dict)  # started when all features are
-    due: list[PeriodicTask] = field(default_factory=list)  # what happens by the clock
+    workers: dict[str, Worker] = field(default_factory=dict)  # started after every feature has started
+    due: list[PeriodicTask] = field(default_factory=list)  # run periodically
     on_serve: list[Callable[[App], None]] = field(default_factory=list)  # called with the ASGI application
-    on_stop: list[Callable[[], None]] = field(default_factory=list)  # called when no more is taken
-    # What is not as it should be although messages are stored: a sentence for `/readyz`, or None.
+    on_stop: list[Callable[[], None]] = field(
+        default_factory=list
+    )  # called when no new requests are accepted
+    # Degraded although messages are stored: a sentence for `/readyz`, or None.
     warnings: list[Callable[[], str | None]] = field(default_factory=list)
     bus_health: Callable[[], dict[str, Any]] | None = None  # None: the bus is in this process
     services: dict[type[Any], Any] = field(default_factory=dict)
@@ -74,9 +76,9 @@ class AppState:
     callers: RateLimiter = field(default_factory=lambda: RateLimiter(burst=512, per_s=64))
     called: RateLimiter = field(default_factory=lambda: RateLimiter(burst=600, per_s=20))
     violators: Violators = field(default_factory=Violators)
-    measured: list[MetricsSource] = field(default_factory=list)  # who is asked for `/metrics`
+    measured: list[MetricsSource] = field(default_factory=list)  # sources of `/metrics`
     stopping: bool = False  # asked to stop: open requests are finished, new ones are refused
-    draining: list[Drainable] = field(default_factory=list)  # who is waited for then, for a while
+    draining: list[Drainable] = field(default_factory=list)  # waited for on shutdown, up to `shutdown_s`
     wall: WallClock = field(init=False)
     lag: InsightLag = field(init=False)
     bounds: ConnectionLimits = field(init=False)
@@ -90,12 +92,12 @@ class AppState:
         self.bounds = ConnectionLimits(self.settings)
 
     def add(self, service: S) -> S:
-        """Make it known by its type, to be found with `service`."""
+        """Register a service under its type, for `service`."""
         self.services[type(service)] = service
         return service
 
     def service(self, kind: type[S]) -> S:
-        """What a feature added. KeyError when it did not start."""
+        """The service a feature registered under this type; KeyError when that feature has not started."""
         found: S = self.services[kind]
         return found
 

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from observatory.cli.gateway_client import ANY, GatewayOptions
 from observatory.cli.prompts import File, Json, api_session, path_of, print_result, session_of, text_of, when
 from observatory.cli.terminal import note, show_json, show_table
+from observatory.plural import plural
 
 MARGIN = 12  # deeper steps are indented no further
 INTENT = 48
@@ -29,8 +30,8 @@ def dag(session: str, *, json: Json = False, gateway: GatewayOptions = ANY) -> N
         note(f"{agent['agent_id']}: {agent['badge']} (rule {agent['badge_rule']})")
     counted = found["summary"]
     note(
-        f"{_counted(counted['steps'], 'step')}, {_counted(counted['forks'], 'fork')}, "
-        f"{_counted(counted['orphans'], 'orphan')}, {_counted(counted['cycles_refused'], 'cycle')} refused, "
+        f"{plural(counted['steps'], 'step')}, {plural(counted['forks'], 'fork')}, "
+        f"{plural(counted['orphans'], 'orphan')}, {plural(counted['cycles_refused'], 'cycle')} refused, "
         f"cost {counted['cost']:g}"
     )
 
@@ -128,10 +129,6 @@ def _line(node: dict[str, Any]) -> tuple[Any, ...]:
         f"{node['branch_cost']:g}",
         ", ".join(signs),
     )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _side(step: dict[str, Any] | None) -> str:

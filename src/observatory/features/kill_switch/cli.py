@@ -29,6 +29,7 @@ from observatory.cli.prompts import (
     when,
 )
 from observatory.cli.terminal import CommandFailed, InvalidArguments, note, say, show_json, show_table
+from observatory.plural import plural
 from observatory.protocol.scopes import COLUMNS
 from observatory.protocol.spelling import are_same_name
 
@@ -64,20 +65,16 @@ def engage(
             _must_be_known(client, scope, target)
         armed = client.ask("POST", "/v1/kill-switch", {"scope": scope, "target": target, "reason": reason})
         reach = armed["would_hold"]
-        size = f"{_counted(reach['agents'], 'agent')} in {_counted(reach['sessions'], 'session')}"
+        size = f"{plural(reach['agents'], 'agent')} in {plural(reach['sessions'], 'session')}"
         question = f"Stop {scope_of(armed)}: {size}?"
         confirm(question, yes)
         path = path_of("kill-switch", armed["kill_id"], "confirm")
         half = client.ask("POST", path, {"token": armed["token"]})
         confirm_by_typing("This stops them with their next message.", name, yes)
         answer = client.ask("POST", path, {"token": half["token"]})
-    count = _counted(answer["told"], "agent")
+    count = plural(answer["told"], "agent")
     result = f"{scope_of(answer)} is stopped; {count} notified  {answer['kill_id']}"
     print_result(answer, json, result, f"to release: observatory kill release {answer['kill_id']} --reason …")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _must_be_known(client: GatewayApi, scope: str, target: str) -> None:
@@ -142,7 +139,7 @@ def release(
                 f"{len(stopping)} kill switches are engaged; name one ({SWITCHES} lists them)"
             )
         found = stopping[0] if id_ is None else one_of(rows, id_, ("kill_id",), SWITCHES)
-        confirm(f"Release {scope_of(found)}, with {_counted(found['held'], 'held message')}?", yes)
+        confirm(f"Release {scope_of(found)}, with {plural(found['held'], 'held message')}?", yes)
         body = {"reason": reason}
         answer = client.ask("POST", path_of("kill-switch", found["kill_id"], "release"), body)
         result = result_or(
@@ -219,7 +216,7 @@ def rollback(
 
 
 def _issued(answer: dict[str, Any]) -> str:
-    count = _counted(answer["told"], "agent")
+    count = plural(answer["told"], "agent")
     return f"{answer['agent_type']} has version {answer['version']}; {count} notified"
 
 
